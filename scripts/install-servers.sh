@@ -24,6 +24,8 @@
 #   sandbox   strace, ip, and systemd-analyze, which needs no systemd that runs
 #   bare      a Debian as small as debootstrap makes it, with systemd and MariaDB, packed in .tools/bare.tar; systemd-nspawn,
 #             which boots it; rpm
+#   docker    Docker's engine from Debian, unpacked into .tools/docker, so that no service of it runs; Compose and buildx, which
+#             are Go modules
 #   site      mkdocs-material, which builds the site of all pages
 #   redis     Redis from Debian, without its system service
 #   prometheus
@@ -248,6 +250,26 @@ packages_sysbench() { has sysbench || need sysbench; }
 packages_shells() { has fish zsh && installed bash-completion || need fish zsh bash-completion; }
 packages_site() { has mkdocs && [ -d /usr/share/mkdocs/themes/material ] || need mkdocs mkdocs-material; }
 packages_sandbox() { has strace ip systemd-analyze || need strace iproute2 systemd; }
+
+# Compose and buildx are built once for each version of their module.
+packages_docker() {
+  local package
+  has iptables || need iptables
+  has ip || need iproute2
+  for package in libdevmapper1.02.1 libseccomp2; do installed "$package" || need "$package"; done
+}
+unpack_docker() {
+  local package to=$tools/docker built
+  for package in docker.io containerd runc; do
+    [ -e "$to/$package" ] || take_from "$package" usr "$to/$package"
+  done
+  built=$(cksum <integration/compose/tools/go.sum)
+  [ "$(cat "$to/built" 2>/dev/null)" = "$built" ] && return
+  say "building Docker Compose and buildx into .tools/docker, which takes some minutes"
+  CGO_ENABLED=0 GOFLAGS='' go build -C integration/compose/tools -trimpath -ldflags='-s -w' -o "$to/cli-plugins/docker-compose" github.com/docker/compose/v2/cmd
+  CGO_ENABLED=0 GOFLAGS='' go build -C integration/compose/tools -trimpath -ldflags='-s -w' -o "$to/cli-plugins/docker-buildx" github.com/docker/buildx/cmd/buildx
+  echo "$built" >"$to/built"
+}
 
 packages_bare() { has debootstrap systemd-nspawn rpm || need debootstrap systemd-container rpm; }
 unpack_bare() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/idsource/file"
 	"idproxy/integration/harness"
 )
 
@@ -72,6 +73,44 @@ func TestCheckFolders(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	holds(t, "the findings", got.out, "error: store b: its folder is that of store a in line 2: each would lock the other out; use one store for both")
+}
+
+// TestCheckFolder finds the folders of stores that serve would refuse, and no other.
+func TestCheckFolder(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	st, err := file.New(file.Config{Dir: in("store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{st.Open(t.Context()), os.Mkdir(in("volume"), 0o700), os.WriteFile(in("text"), nil, 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"store":      "",
+		"new":        "",
+		"volume/new": "",
+		"volume":     "error: store a: folder " + in("volume") + " exists and is no id store",
+		"text":       "error: store a: open " + in("text/store") + ": not a directory",
+		"text/new":   "error: store a: lstat " + in("text/new") + ": not a directory",
+		"none/new":   "error: store a: folder " + in("none/new") + " will not be made, as the one above it must be there: stat " + in("none") + ": no such file or directory",
+	} {
+		path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: {a: {file: {dir: %q}}}\n", in(name)))
+		got := runWith(t, "", "check", "--config", path)
+		if (got.status == statusFinding) != (want != "") || !strings.Contains(got.out, want) {
+			t.Errorf("%s: %+v, want %q", name, got, want)
+		}
+		// serve is of the same opinion.
+		other, err := file.New(file.Config{Dir: in(name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Open(t.Context()); (err != nil) != (want != "") {
+			t.Errorf("%s: the store says %v, and check %q", name, err, got.out)
+		}
+	}
 }
 
 // TestCheckOnlineStores finds what only the servers of stores can tell.

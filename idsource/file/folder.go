@@ -28,27 +28,33 @@ const maxSize = 64 << 20
 
 // prepare makes sure that the folder is a store, and says whether it made one.
 func prepare(dir string) (created bool, err error) {
-	_, err = os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := create(dir); err != nil {
-			return false, err
-		}
+	if err = Look(dir); errors.Is(err, fs.ErrNotExist) {
 		created = true
-	} else if err != nil {
-		return false, err
+		if err = create(dir); err == nil {
+			err = Look(dir)
+		}
+	}
+	return created && err == nil, err
+}
+
+// Look says why a folder cannot be a store, and changes nothing. The error is fs.ErrNotExist when there
+// is none yet: a store makes its folder, but not the one above it.
+func Look(dir string) error {
+	if _, err := os.Lstat(dir); err != nil {
+		return err
 	}
 	data, err := readFile(filepath.Join(dir, storeFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("folder %s exists and is no id store: restore its content, or name a folder that does not exist yet "+
+		return fmt.Errorf("folder %s exists and is no id store: restore its content, or name a folder that does not exist yet "+
 			"if no id was ever issued from it", dir)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	if _, err := unseal(storeKind, data); err != nil {
-		return false, fmt.Errorf("%s: %w", filepath.Join(dir, storeFile), err)
+		return fmt.Errorf("%s: %w", filepath.Join(dir, storeFile), err)
 	}
-	return created, nil
+	return nil
 }
 
 // create builds the folder beside its place and renames it, so that a folder

@@ -7,30 +7,39 @@ import (
 	"strings"
 )
 
-// Build is the version of the program, its commit and Go's.
+// What the linker is told where Go does not know it, as in an image that is built without git's
+// history.
+var version, commit, date string
+
+// Build is the version of the program, its commit, the commit's date, and Go's version.
 type Build struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
+	Date     string `json:"date,omitempty"`
 	Go       string `json:"go,omitempty"`
 }
 
 // String joins what is known.
 func (b Build) String() string {
-	return strings.Join(slices.DeleteFunc([]string{b.Version, b.Revision, b.Go}, func(part string) bool { return part == "" }), " ")
+	return strings.Join(slices.DeleteFunc([]string{b.Version, b.Revision, b.Date, b.Go}, func(part string) bool { return part == "" }), " ")
 }
 
 // Built returns what this program was built as.
 func Built() Build {
-	b := Build{Version: "(devel)"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return b
+		info = &debug.BuildInfo{}
 	}
-	b.Version, b.Go = cmp.Or(info.Main.Version, b.Version), info.GoVersion
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			b.Revision = s.Value
+	setting := func(key string) string {
+		if i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == key }); i >= 0 {
+			return info.Settings[i].Value
 		}
+		return ""
 	}
-	return b
+	return Build{
+		Version:  cmp.Or(version, info.Main.Version, "(devel)"),
+		Revision: cmp.Or(commit, setting("vcs.revision")),
+		Date:     cmp.Or(date, setting("vcs.time")),
+		Go:       info.GoVersion,
+	}
 }

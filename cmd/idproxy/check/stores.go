@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -49,15 +51,26 @@ func (c *checker) stores() (findings []Finding) {
 	return n.findings
 }
 
-// folder looks whether the folder of a store can be written. That of another user may be written by
-// him, who may be the one that serves.
+// folder finds a folder that serve would refuse: one that exists and is no store, such as an empty
+// volume, one that cannot be made, or one that cannot be written. That of another user may be written
+// by him, who may be the one that serves.
 func (n *notes) folder(s *config.Store) {
-	err := file.Writable(s.File.Dir)
-	if err == nil {
+	dir := s.File.Dir
+	err := file.Look(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err = os.Stat(filepath.Dir(dir)); err != nil {
+			err = fmt.Errorf("folder %s will not be made, as the one above it must be there: %w", dir, err)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		n.add(s.Pos, LevelError, "store %s: %v", s.Name, err)
+		return
+	}
+	if err = file.Writable(dir); err == nil {
 		return
 	}
 	level, of := LevelError, ""
-	if info, serr := os.Stat(s.File.Dir); serr == nil {
+	if info, serr := os.Stat(dir); serr == nil {
 		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 			of = fmt.Sprintf(", and it belongs to user %d", stat.Uid)
 			if stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
@@ -66,7 +79,7 @@ func (n *notes) folder(s *config.Store) {
 		}
 	}
 	n.add(s.Pos, level, "store %s: user %d, who asks, cannot keep ids in folder %s%s: %v; give it to the user that serves, or check as that user",
-		s.Name, os.Geteuid(), s.File.Dir, of, err)
+		s.Name, os.Geteuid(), dir, of, err)
 }
 
 func sameFolder(a, b string) bool {
