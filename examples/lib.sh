@@ -28,7 +28,7 @@ example() {
   net=${EXAMPLE_NET:-$(free_network)}
   [ "$net" = 127.0.0 ] || echo "example: 127.0.0.N is $net.N in this run" >&2
   idproxy=${IDPROXY:-$top/bin/idproxy}
-  [ -n "${IDPROXY-}" ] || make -s -C "$top" build
+  [ -n "${IDPROXY-}" ] || { echo "example: building idproxy" >&2 && make -s -C "$top" build; }
 }
 
 # need PROGRAM ... installs what an example runs.
@@ -210,12 +210,12 @@ ask() {
 load() {
   local n said
   clients=()
-  touch "$work/load" "$work/done" "$work/failed"
+  touch "$work/load" "$work/done" "$work/load.log"
   for n in 1 2 3 4; do
     while [ -e "$work/load" ]; do
       for address; do
         # What a client says is written at once: it writes a line in pieces, and so do the others.
-        if said=$(client "$address" -e "INSERT INTO orders (customer) VALUES ('load')" 2>&1); then echo >>"$work/done"; else printf '%s\n' "$said" >>"$work/failed"; fi
+        if said=$(client "$address" -e "INSERT INTO orders (customer) VALUES ('load')" 2>&1); then echo >>"$work/done"; else printf '%s\n' "$said" >>"$work/load.log"; fi
       done
     done &
     clients+=("$!")
@@ -223,19 +223,17 @@ load() {
 }
 
 # loaded N waits until the clients have inserted N more rows.
-loaded() {
-  local until=$(($(wc -l <"$work/done") + $1))
-  while [ "$(wc -l <"$work/done")" -lt $until ]; do sleep 0.1; done
-}
+loaded() { until_ok load done_are $(($(wc -l <"$work/done") + $1)); }
+done_are() { [ "$(wc -l <"$work/done")" -ge "$1" ]; }
 
 # end_load stops the clients and says how it went.
 end_load() {
   rm "$work/load"
   wait "${clients[@]}"
-  grep ERROR "$work/failed" | there >"$work/errors" || true
+  grep ERROR "$work/load.log" | there >"$work/errors" || true
   echo "$(wc -l <"$work/done") INSERTs done, $(wc -l <"$work/errors") failed"
   sort "$work/errors" | uniq -c
-  rm "$work/done" "$work/failed"
+  rm "$work/done" "$work/load.log"
 }
 
 # twice ADDRESS ... looks at the rows of all shards.
@@ -245,12 +243,17 @@ twice() {
   echo "$(wc -l <"$work/ids") rows on $# servers, $(uniq -d "$work/ids" | wc -l) ids come twice"
 }
 
-# stop PID ... asks programs to end, and waits for that.
+# stop PID ... asks programs to end, and waits for that. One that does not is killed.
 stop() {
-  local one
+  local one try
   kill "$@" 2>/dev/null || true
   for one; do
-    while kill -0 "$one" 2>/dev/null; do sleep 0.05; done
+    for try in $(seq 1200); do
+      kill -0 "$one" 2>/dev/null || continue 2
+      sleep 0.1
+    done
+    echo "example: process $one has not ended within two minutes: it is killed" >&2
+    kill -9 "$one" 2>/dev/null || true
   done
 }
 

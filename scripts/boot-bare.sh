@@ -4,7 +4,8 @@
 #   scripts/boot-bare.sh FOLDER COMMAND ...
 #
 # There a copy of FOLDER is /walk, where the command is run. What it prints is printed, and its status is that of this script.
-# Then the Debian halts, and nothing of it stays. `scripts/install-servers.sh bare` makes what it is unpacked from.
+# Then the Debian halts, and nothing of it stays. `scripts/install-servers.sh bare` makes what it is unpacked from. It says so when
+# the Debian has not booted within five minutes, or the command has not ended within fifteen.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 bare=$(dirname "$0")/../.tools/bare.tar
@@ -13,10 +14,15 @@ root=$(mktemp -d "${TMPDIR:-/tmp}/bare.XXXXXX")
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(sudo -n)
 
+die() { printf 'boot-bare: %s\n' "$*" >&2; exit 1; }
+
+# ends SECONDS waits for the end of what is booted.
+ends() { timeout "$1" tail -f /dev/null --pid="$booted" -s 0.1; }
+
 halt() {
   trap '' INT TERM
   # systemd-nspawn has what it boots halt in order.
-  if [ -n "${booted-}" ] && kill -0 "$booted" 2>/dev/null; then "${as_root[@]}" kill -TERM "$booted" && wait "$booted" || true; fi
+  if [ -n "${booted-}" ]; then "${as_root[@]}" kill -TERM "$booted" 2>/dev/null && ends 60 || "${as_root[@]}" kill -KILL "$booted" 2>/dev/null || true; fi
   "${as_root[@]}" rm -rf "$root" "$root.console"
 }
 trap halt EXIT
@@ -32,7 +38,7 @@ After=multi-user.target mariadb.service
 [Service]
 Type=oneshot
 WorkingDirectory=/walk
-ExecStart=/bin/bash -c '$* >/walk/.log 2>&1; echo \$? >/walk/.status; systemctl --no-block poweroff'
+ExecStart=/bin/bash -c 'touch /walk/.begun; timeout 900 $* >/walk/.log 2>&1; echo \$? >/walk/.status; systemctl --no-block poweroff'
 [Install]
 WantedBy=default.target
 END_OF_UNIT
@@ -46,6 +52,15 @@ END_OF_UNIT
   >"$root.console" 2>&1 </dev/null &
 booted=$!
 tail -n +1 -s 0.1 -f --pid="$booted" "$root/walk/.log" &
-wait "$booted" || { cat "$root.console" >&2; exit 1; }
+for try in $(seq 3000); do
+  [ ! -e "$root/walk/.begun" ] && [ -e "/proc/$booted" ] || break
+  [ "$try" != 3000 ] || { tail -n 30 "$root.console" >&2; die "the Debian has not booted within five minutes: the lines above are its console"; }
+  sleep 0.1
+done
+ends 1200 || die "the Debian has not halted"
+wait "$booted" || { cat "$root.console" >&2; die "the Debian cannot be booted: the lines above are its console"; }
+booted=
 wait
-exit "$(cat "$root/walk/.status" || echo 1)" # it is missing when the command has not ended
+status=$(cat "$root/walk/.status") || die "the Debian has halted before the command ended"
+[ "$status" != 124 ] || die "the command has not ended within fifteen minutes"
+exit "$status"

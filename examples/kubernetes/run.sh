@@ -5,7 +5,8 @@ need mariadb
 example "$@"
 export IDPROXY_PASSWORD=secret ADMIN_TOKEN=0123456789abcdef
 
-# render prints what `helm template` would.
+# render prints what `helm template` would. It is made of Helm's own packages.
+echo "example: building a renderer of charts, which takes some minutes the first time" >&2
 go build -C "$top/integration/kubernetes" -o "$work/render" ./render
 render() { (cd "$folder" && "$work/render" "$@"); }
 
@@ -38,7 +39,7 @@ for n in 1 2; do sql "127.0.0.$n:3307" "INSERT INTO orders (customer) VALUES ('a
 
 say "A pod that is deleted is not ready at once, and takes clients for drain.delay."
 kill "$first"
-while ready 127.0.0.1:9307; do sleep 0.1; done
+until_ok idproxy-0 eval '! ready 127.0.0.1:9307'
 sql 127.0.0.1:3308 "INSERT INTO orders (customer) VALUES ('bob')" "SELECT id >> 12 & 1023 AS worker FROM orders WHERE id=LAST_INSERT_ID()"
 stop "$first"
 

@@ -181,14 +181,21 @@ func (w *walk) health() {
 		return all
 	}
 	before := aborted()
+	const check = `docker compose exec -T idproxy $(docker inspect --format '{{join (slice .Config.Healthcheck.Test 1) " "}}' "$(docker compose ps --quiet idproxy)")`
 	for range 3 {
-		w.run(w.dir, `docker compose exec -T idproxy $(docker inspect --format '{{join (slice .Config.Healthcheck.Test 1) " "}}' "$(docker compose ps --quiet idproxy)")`)
+		w.run(w.dir, check)
 	}
 	if after := aborted(); after != before {
 		w.t.Errorf("the health check aborts connections: before %q, then %q", before, after)
 	}
 	w.run(w.dir, "docker compose exec -T shard0 bash -c ': >/dev/tcp/127.0.0.1/3306'")
 	w.until("an aborted connection is counted", func() bool { return aborted() != before })
+	w.run(w.dir, "docker compose stop shard1")
+	w.until("the health check fails without a server", func() bool {
+		out, err := w.try(w.dir, check)
+		return err != nil && strings.Contains(out, "shard1")
+	})
+	w.run(w.dir, "docker compose up --wait")
 }
 
 // until waits for what other programs do.

@@ -85,10 +85,12 @@ func startHost(t *testing.T) *host {
 		defer cancel()
 		err = h.engine.Poll(ctx, func() bool { return strings.Contains(h.engine.Log(), "API listen on") })
 	}
+	why := ""
 	if err != nil {
-		t.Log(err)
+		lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+		why = lines[len(lines)-1]
 	}
-	width.Need(t, "what a Docker engine needs: root, namespaces, control groups and iptables", err == nil)
+	width.Need(t, "what a Docker engine needs (root, namespaces, control groups, iptables): "+why, err == nil)
 	t.Log(h.run(dir, "docker info --format 'Docker {{.ServerVersion}}, {{.Driver}}, cgroups {{.CgroupVersion}}'; docker compose version; docker buildx version"))
 	return h
 }

@@ -1,10 +1,10 @@
 package deploy
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,8 +14,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"idproxy/config"
-	"idproxy/integration/harness"
-	"idproxy/integration/servers"
 )
 
 // root is the module, seen from this package.
@@ -25,15 +23,21 @@ const root = "../.."
 type composeFile struct {
 	Services map[string]composeService `yaml:"services"`
 	Volumes  map[string]any            `yaml:"volumes"`
+	Secrets  map[string]composeSecret  `yaml:"secrets"`
+}
+
+type composeSecret struct {
+	File string `yaml:"file"`
 }
 
 type composeService struct {
-	Image       string            `yaml:"image"`
-	Build       string            `yaml:"build"`
-	Environment map[string]string `yaml:"environment"`
-	Ports       []string          `yaml:"ports"`
-	Volumes     []string          `yaml:"volumes"`
-	DependsOn   map[string]any    `yaml:"depends_on"`
+	Image       string         `yaml:"image"`
+	Build       any            `yaml:"build"`
+	Ports       []string       `yaml:"ports"`
+	Volumes     []string       `yaml:"volumes"`
+	Secrets     []string       `yaml:"secrets"`
+	Tmpfs       []string       `yaml:"tmpfs"`
+	DependsOn   map[string]any `yaml:"depends_on"`
 	Healthcheck struct {
 		Test []string `yaml:"test"`
 	} `yaml:"healthcheck"`
@@ -71,6 +75,14 @@ func composeFaults(text string) (faults []string) {
 				fault("%s depends on %s, which is not there", name, other)
 			}
 		}
+		if s.Build == nil && !strings.Contains(s.Image, ".") {
+			fault("%s has a short name, which not every engine takes", s.Image)
+		}
+		for _, secret := range s.Secrets {
+			if _, err := c.secret(secret); err != nil {
+				fault("%s: %v", name, err)
+			}
+		}
 		for _, v := range s.Volumes {
 			source := strings.Split(v, ":")[0]
 			if _, ok := c.Volumes[source]; ok {
@@ -84,25 +96,57 @@ func composeFaults(text string) (faults []string) {
 	return append(faults, composeConfigFaults(c)...)
 }
 
+// secret is what is in the file of a secret.
+func (c *composeFile) secret(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, defaultOf(c.Secrets[name].File)))
+	return strings.TrimSpace(string(text)), err
+}
+
+const configFolder = ":/etc/idproxy:"
+
+// inFile is a value of the configuration that is in the file of a secret.
+var inFile = regexp.MustCompile(`\$\{file:/run/secrets/(\w+)\}`)
+
+// config is the configuration that the idproxy service mounts, with the secrets that it has.
+func (c *composeFile) config() (text string, err error) {
+	service := c.Services["idproxy"]
+	mounted := slices.IndexFunc(service.Volumes, func(v string) bool { return strings.Contains(v, configFolder) })
+	if mounted < 0 {
+		return "", errors.New("idproxy does not mount the folder of its configuration: a file alone would never change")
+	}
+	read, err := os.ReadFile(filepath.Join(root, strings.Split(service.Volumes[mounted], ":")[0], "idproxy.yaml"))
+	text = inFile.ReplaceAllStringFunc(string(read), func(value string) string {
+		name := inFile.FindStringSubmatch(value)[1]
+		password, serr := c.secret(name)
+		if serr != nil || !slices.Contains(service.Secrets, name) {
+			err = errors.Join(err, serr, fmt.Errorf("idproxy has no secret %s", name))
+		}
+		return password
+	})
+	return text, err
+}
+
 // composeConfigFaults checks the configuration that the idproxy service mounts against the
 // services.
 func composeConfigFaults(c composeFile) (faults []string) {
 	service := c.Services["idproxy"]
-	mounted := slices.IndexFunc(service.Volumes, func(v string) bool { return strings.Contains(v, ":/etc/idproxy/idproxy.yaml") })
-	if mounted < 0 {
-		return []string{"idproxy mounts no configuration"}
-	}
-	path := strings.Split(service.Volumes[mounted], ":")[0]
-	text, err := os.ReadFile(filepath.Join(root, path))
+	text, err := c.config()
 	if err != nil {
 		return []string{err.Error()}
 	}
-	cfg, err := config.Parse(path, text, func(name string) (string, bool) {
-		value, ok := service.Environment[name]
-		return defaultOf(value), ok
-	})
+	cfg, err := config.Parse("idproxy.yaml", []byte(text), func(string) (string, bool) { return "", false })
 	if err != nil {
 		return []string{err.Error()}
+	}
+	for i := range cfg.Stores {
+		if f := cfg.Stores[i].File; f != nil && slices.ContainsFunc(service.Volumes, func(v string) bool { return strings.HasSuffix(v, ":"+f.Dir) }) {
+			faults = append(faults, fmt.Sprintf("folder %s of a store is a volume: it is there before the store makes it", f.Dir))
+		}
+	}
+	if admin := "unix:" + cfg.Admin.Socket.Address; !slices.Contains(service.Healthcheck.Test, admin) {
+		faults = append(faults, "the health check does not ask "+admin)
+	} else if at := filepath.Dir(cfg.Admin.Socket.Address); !slices.ContainsFunc(service.Tmpfs, func(v string) bool { return strings.HasPrefix(v, at+":") }) {
+		faults = append(faults, "nothing can be written in "+at)
 	}
 	for _, l := range cfg.Listeners {
 		_, port, _ := net.SplitHostPort(l.Listen.String()) // config has checked it
@@ -123,16 +167,21 @@ func TestCompose(t *testing.T) {
 		t.Errorf("docker-compose.yml: %q", faults)
 	}
 	for old, new := range map[string]string{
-		"3307:3307":                     "3307:3306",
-		"shard0: {condition":            "mysqld: {condition",
-		"- shard1-data:":                "- shard2-data:",
-		"IDPROXY_PASSWORD: ${":          "OTHER: ${",
-		"./deploy/schema.sql":           "./deploy/nothing.sql",
-		"  shard1-data:\n  redis-data:": "  redis-data:",
-		`test: ["CMD", "redis-cli"`:     `test: ["NONE", "redis-cli"`,
-		"./deploy/idproxy.yaml:/etc":    "./docker-compose.yml:/etc",
-		"/etc/idproxy/idproxy.yaml:ro":  "/etc/idproxy.yaml:ro",
-		"  redis:\n    image":           "  redis:\n   - image",
+		"3307:3307":                       "3307:3306",
+		"shard0: {condition":              "mysqld: {condition",
+		"- shard1-data:":                  "- shard2-data:",
+		"secrets: [idproxy]":              "secrets: [app]",
+		"./deploy/compose/mysql:":         "./deploy/compose/nothing:",
+		"  shard1-data:\n  redis-data:":   "  redis-data:",
+		`test: ["CMD", "redis-cli"`:       `test: ["NONE", "redis-cli"`,
+		"./deploy/compose/idproxy:/etc":   "./deploy/compose/mysql:/etc",
+		"/idproxy:/etc/idproxy:ro":        "/idproxy/idproxy.yaml:/etc/idproxy/idproxy.yaml:ro",
+		"idproxy-data:/var/lib/idproxy":   "idproxy-data:/var/lib/idproxy/data",
+		"docker.io/library/redis":         "redis",
+		"/run/idproxy:uid":                "/run:uid",
+		`"unix:/run/idproxy/admin.sock"`:  `"127.0.0.1:9307"`,
+		"root: {file: \"${SECRETS:-./dep": "root: {file: \"${SECRETS:-./nep",
+		"  redis:\n    image":             "  redis:\n   - image",
 	} {
 		broken := strings.Replace(text, old, new, 1)
 		if broken == text || composeFaults(broken) == nil {
@@ -141,79 +190,23 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// startShard starts a server as the mysql image does, with the schema.
-func startShard(t *testing.T) *servers.Server {
-	t.Helper()
-	server := harness.StartServer(t, servers.MySQL, servers.Options{})
-	schema, err := os.Open(filepath.Join(root, "deploy/schema.sql"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer schema.Close()
-	// The server that package servers starts has an app account already, and the schema makes its own.
-	if _, err := harness.Open(t, server.Config(""), "").Exec("RENAME USER app TO admin"); err != nil {
-		t.Fatal(err)
-	}
-	load := server.Client("--user=admin")
-	load.Stdin = schema
-	if out, err := load.CombinedOutput(); err != nil {
-		t.Fatalf("schema.sql: %v\n%s", err, out)
-	}
-	return server
-}
-
-// TestComposeStackWorks is what the services do together, without containers: the schema on two
-// real servers, idproxy with the mounted configuration, rows inserted, and idproxy's health check.
-func TestComposeStackWorks(t *testing.T) {
-	t.Parallel()
-	var c composeFile
-	if err := yaml.Unmarshal([]byte(readCompose(t)), &c); err != nil {
-		t.Fatal(err)
-	}
-	shards := []*servers.Server{startShard(t), startShard(t)}
-	text, err := os.ReadFile(filepath.Join(root, "deploy/idproxy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	moved := strings.NewReplacer("shard0:3306", shards[0].Addr, "shard1:3306", shards[1].Addr, "0.0.0.0:3307", "127.0.0.1:0",
-		"0.0.0.0:3308", "127.0.0.1:0", "/var/lib/idproxy", "data").Replace(string(text))
-	env := []string{"IDPROXY_PASSWORD=" + defaultOf(c.Services["idproxy"].Environment["IDPROXY_PASSWORD"])}
-	proxy := harness.Start(t, harness.Spec{Config: moved, Env: env})
-
-	given := map[int64]bool{}
-	for i, server := range shards {
-		db := harness.Open(t, server.Config("shop"), proxy.Addr(fmt.Sprintf("shard%d", i)))
-		for _, insert := range []string{"INSERT INTO orders (customer) VALUES ('ada')", "INSERT INTO events (what) VALUES ('paid')"} {
-			result, err := db.Exec(insert)
-			if err != nil {
-				t.Fatalf("%s: %v", insert, err)
-			}
-			id, err := result.LastInsertId()
-			if id == 0 || given[id] || err != nil {
-				t.Errorf("shard %d: %s: insert id %d, behind %v, %v", i, insert, id, given, err)
-			}
-			given[id] = true
-		}
-	}
-	check := func() (string, error) {
-		program, err := harness.Build()
+// TestIgnored: what git ignores does not get into the image either.
+func TestIgnored(t *testing.T) {
+	read := func(name string) (lines []string) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := slices.Clone(c.Services["idproxy"].Healthcheck.Test[2:])
-		args[slices.Index(args, "/etc/idproxy/idproxy.yaml")] = proxy.ConfigPath
-		cmd := exec.Command(program, args...)
-		cmd.Dir, cmd.Env = proxy.Dir, append(os.Environ(), env...)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
+		for line := range strings.Lines(string(text)) {
+			lines = append(lines, strings.Trim(strings.TrimSpace(line), "/"))
+		}
+		return lines
 	}
-	if out, err := check(); err != nil {
-		t.Errorf("health check: %v\n%s", err, out)
-	}
-	if _, err := harness.Open(t, shards[1].Config("shop"), "").Exec("DROP TABLE events"); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := check(); err == nil {
-		t.Errorf("the health check does not see that a table is missing:\n%s", out)
+	docker := read(".dockerignore")
+	for _, line := range read(".gitignore") {
+		if !slices.Contains(docker, line) && !slices.Contains(docker, "**/"+line) && !(line == ".env" && slices.Contains(docker, ".env*")) {
+			t.Errorf("%s is in .gitignore and not in .dockerignore", line)
+		}
 	}
 }

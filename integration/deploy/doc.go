@@ -1,2 +1,3 @@
-// Package deploy is the Dockerfile, the compose file and the demonstration behind `make run`.
+// Package deploy is what the Dockerfile and the compose file say, and the demonstration behind
+// `make run`. Package compose has an engine run them.
 package deploy

@@ -59,7 +59,7 @@ var (
 		{begins: `make |scripts/|(\w+=\S+ )*go (test|run) `, why: "a target or a test, which runs by itself"},
 		{begins: `\./run\.sh`, why: "integration/examples runs them"},
 		{begins: `kubectl |helm `, why: "there is no cluster: integration/kubernetes checks the manifests"},
-		{begins: `docker compose `, why: "there is no engine: integration/deploy starts the services as processes"},
+		{begins: `docker compose `, why: "integration/compose has an engine run it"},
 		{begins: `systemctl |journalctl |timedatectl$`, why: "there is no systemd: integration/packages boots one"},
 	}
 )

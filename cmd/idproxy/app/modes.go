@@ -76,6 +76,7 @@ func kept(cfg *config.Config) (dirs []string) {
 	}
 	if cfg.Admin != nil {
 		socket(cfg.Admin.Listen)
+		socket(cfg.Admin.Socket)
 	}
 	return dirs
 }

@@ -70,6 +70,31 @@ stores: {here: {file: {dir: %q}}}
 	}
 }
 
+// TestModesOfSockets: no socket may lie where everybody can put another one in its place.
+func TestModesOfSockets(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // what is looked for
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "idproxy.yaml")
+	for _, text := range []string{
+		`listeners: [{listen: "unix:DIR/s", upstream: "127.0.0.1:1"}]`,
+		"listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nadmin: {listen: unix:DIR/s}",
+		"listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nadmin: {socket: unix:DIR/s}",
+	} {
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Writable(cfg); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // TestModesOfVolumes: a folder at which a file system is mounted may be everybody's.
 func TestModesOfVolumes(t *testing.T) {
 	info, err := os.Stat("/proc")
