@@ -49,12 +49,11 @@ image() {
 }
 
 tree static
-mkdir -p "$trees/static"/{home/nonroot,usr/share}
+mkdir "$trees/static/usr/share"
 cp -r /usr/share/zoneinfo "$trees/static/usr/share"
-chown 65532:65532 "$trees/static/home/nonroot"
-printf 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n' >"$trees/static/etc/passwd"
+printf 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n' >"$trees/static/etc/passwd"
 printf 'root:x:0:\nnonroot:x:65532:\n' >"$trees/static/etc/group"
-image static gcr.io/distroless/static-debian12:nonroot 'ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt' 'USER 65532' 'WORKDIR /home/nonroot'
+image static gcr.io/distroless/static-debian12:nonroot 'ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt' 'USER 65532'
 
 tree redis
 put redis redis-server redis-cli dash
