@@ -75,7 +75,7 @@ func composeFaults(text string) (faults []string) {
 				fault("%s depends on %s, which is not there", name, other)
 			}
 		}
-		if s.Build == nil && !strings.Contains(s.Image, ".") {
+		if s.Build == nil && shortNames("FROM "+s.Image) != nil {
 			fault("%s has a short name, which not every engine takes", s.Image)
 		}
 		for _, secret := range s.Secrets {
@@ -208,5 +208,29 @@ func TestIgnored(t *testing.T) {
 		if !slices.Contains(docker, line) && !slices.Contains(docker, "**/"+line) && !(line == ".env" && slices.Contains(docker, ".env*")) {
 			t.Errorf("%s is in .gitignore and not in .dockerignore", line)
 		}
+	}
+}
+
+// shortNames are the images of a Dockerfile whose names lack a registry.
+func shortNames(text string) (found []string) {
+	for _, m := range regexp.MustCompile(`(?m)^FROM (\S+)`).FindAllStringSubmatch(text, -1) {
+		if registry, _, whole := strings.Cut(m[1], "/"); !whole || !strings.Contains(registry, ".") {
+			found = append(found, m[1])
+		}
+	}
+	return found
+}
+
+// TestWholeNames: Podman asks for the registry of a short name.
+func TestWholeNames(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := shortNames(string(text)); found != nil {
+		t.Errorf("short names: %q", found)
+	}
+	if shortNames("FROM golang:1.26 AS build\n") == nil {
+		t.Error("a short name is not found")
 	}
 }
