@@ -37,8 +37,8 @@ func prepare(dir string) (created bool, err error) {
 	return created && err == nil, err
 }
 
-// Look says why a folder cannot be a store, and changes nothing. The error is fs.ErrNotExist when there
-// is none yet: a store makes its folder, but not the one above it.
+// Look says why a folder cannot be a store, and changes nothing. The error is fs.ErrNotExist when
+// there is none yet: a store makes its folder, but not the one above it.
 func Look(dir string) error {
 	if _, err := os.Lstat(dir); err != nil {
 		return err

@@ -23,8 +23,8 @@ type walk struct {
 	given    map[string][]string
 }
 
-// TestComposeFile lives with docker-compose.yml as the page says, and through what befalls it: however
-// it stops and goes on, both tables get ids through both listeners, and none comes twice.
+// TestComposeFile lives with docker-compose.yml as the page says, and through what befalls it:
+// however it stops and goes on, both tables get ids through both listeners, and none comes twice.
 func TestComposeFile(t *testing.T) {
 	width.Wide(t, "it starts a Docker engine and builds an image")
 	h := startHost(t)
@@ -108,8 +108,8 @@ func (w *walk) insert(port int, table, column string) string {
 	return strings.TrimSpace(out)
 }
 
-// rows inserts into both tables through both listeners. Then all rows have the ids that were said, and
-// none is there twice.
+// rows inserts into both tables through both listeners. Then all rows have the ids that were said,
+// and none is there twice.
 func (w *walk) rows() {
 	w.t.Helper()
 	before := w.count()

@@ -32,8 +32,8 @@ type host struct {
 	env    []string
 }
 
-// boot is the first process of the host, which becomes the engine: it gets a folder and the name of a
-// control group. Where nobody has mounted control groups, it does.
+// boot is the first process of the host, which becomes the engine: it gets a folder and the name of
+// a control group. Where nobody has mounted control groups, it does.
 const boot = `
 ip link set lo up
 mount -t tmpfs -o mode=755 run /run

@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../../.." && pwd)
 work=$1
-PATH=$top/.tools/docker/engine/bin:$PATH:/usr/sbin:/sbin:$top/.tools/redis
+PATH=$top/.tools/docker/docker.io/bin:$top/.tools/go/bin:$PATH:/usr/sbin:/sbin:$top/.tools/redis
 mkdir -p "$work"
 trees=$(mktemp -d -p "$work")
 trap 'rm -rf "$trees"' EXIT
