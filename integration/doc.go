@@ -7,7 +7,7 @@
 //	go test -count=1 ./integration/load
 //
 // with servers of its own: oracle, random, parity, clients, load, selects, prepared, dynamic,
-// names, columns, wide, genes, ids, sizes, replies, lifecycle, failover, chaos, bench, deploy.
+// names, columns, wide, genes, ids, sizes, replies, lifecycle, failover, chaos, bench, deploy, compose.
 //
 // They stand on: process runs programs, servers runs databases, harness brings both to a test,
 // width says how much of what repeats itself a run does, wireclient and replay are clients, pair is
