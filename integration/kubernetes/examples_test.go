@@ -259,6 +259,7 @@ func TestChartOffenders(t *testing.T) {
 		{"  selector: {app.kubernetes.io/name: idproxy", "  selector: {app.kubernetes.io/name: proxy"},
 		{"periodSeconds: 2", "periodSeconds: 5"},
 		{"- {name: data, mountPath: /var/lib/idproxy}", "- {name: data, mountPath: /var/lib/proxy}"},
+		{"- {name: data, mountPath: /var/lib/idproxy}", "- {name: data, mountPath: /var/lib/idproxy/data}"},
 		{"ReadWriteOncePod", "ReadWriteMany"},
 		{"- name: WORKER", "- name: NUMBER"},
 		{"configMap: {name: {{ .Release.Name }}}", "configMap: {name: proxy}"},
