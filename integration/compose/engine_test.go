@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,9 @@ echo "{\"deprecated-key-path\": \"$0/key\"}" >"$0/daemon.json" # else it is made
 exec dockerd --host "unix://$0/docker.sock" --data-root "$0/data" --exec-root "$0/exec" --pidfile "$0/pid" --config-file "$0/daemon.json" \
   --exec-opt native.cgroupdriver=cgroupfs --cgroup-parent "/$1"`
 
+// composes are variables that Docker or the compose file would read.
+var composes = regexp.MustCompile(`^(COMPOSE_|DOCKER_|BUILD|IDPROXY_|(SECRETS|VERSION|COMMIT|DATE)=)`)
+
 // startHost starts the engine. It is skipped where the machine cannot have one.
 func startHost(t *testing.T) *host {
 	t.Helper()
@@ -63,10 +67,10 @@ func startHost(t *testing.T) *host {
 	for _, name := range []string{"docker.io/sbin", "docker.io/bin", "containerd/bin", "runc/sbin"} {
 		programs = append(programs, filepath.Join(tools, "docker", name))
 	}
-	h := &host{t: t, dir: dir, work: filepath.Join(tools, "docker/images"), env: []string{
-		"PATH=" + strings.Join(programs, ":") + ":" + os.Getenv("PATH") + ":/usr/sbin:/sbin",
-		"HOME=" + os.Getenv("HOME"), "TMPDIR=" + dir, "DOCKER_HOST=unix://" + dir + "/docker.sock", "DOCKER_CONFIG=" + dir,
-	}}
+	h := &host{t: t, dir: dir, work: filepath.Join(tools, "docker/images"), env: append(
+		slices.DeleteFunc(os.Environ(), func(one string) bool { return composes.MatchString(one) }),
+		"PATH="+strings.Join(programs, ":")+":"+os.Getenv("PATH")+":/usr/sbin:/sbin", "TMPDIR="+dir, "DOCKER_HOST=unix://"+dir+"/docker.sock", "DOCKER_CONFIG="+dir,
+	)}
 	group := filepath.Base(dir)
 	t.Cleanup(func() { h.remove(group) })
 	h.settle(tools)
