@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -169,7 +170,7 @@ func Open(tb testing.TB, c *mysql.Config, addr string) *sql.DB {
 	}
 	db := sql.OpenDB(connector)
 	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
+		if err := db.Close(); err != nil && !errors.Is(err, driver.ErrBadConn) { // its server may have been killed
 			tb.Error(err)
 		}
 	})
