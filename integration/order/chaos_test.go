@@ -48,7 +48,7 @@ func newFleet(t testing.TB, w *world, program string, proxies int, change func(c
 	t.Helper()
 	f := &fleet{world: w}
 	for range proxies {
-		f.nodes = append(f.nodes, &node{program: program, order: freeAddr(t), redis: freeAddr(t)})
+		f.nodes = append(f.nodes, &node{program: program, order: harness.FreeAddr(t), redis: harness.FreeAddr(t)})
 		f.addrs = append(f.addrs, f.nodes[len(f.nodes)-1].redis)
 	}
 	for _, n := range f.nodes {

@@ -57,16 +57,6 @@ func worldOf(t testing.TB, members []*servers.Etcd, err error) *world {
 	return w
 }
 
-// freeAddr is an address that nobody listens on, so that a proxy has it again after a restart.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	addr, err := servers.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addr
-}
-
 // until waits for an event, for at most a minute.
 func until(t testing.TB, trouble string, done func() bool) {
 	t.Helper()
@@ -79,7 +69,7 @@ func until(t testing.TB, trouble string, done func() bool) {
 
 // config of a proxy. Its listener's server is upstream.
 func (w *world) config(t testing.TB, upstream, moved string) string {
-	return w.configAt(upstream, freeAddr(t), freeAddr(t), moved)
+	return w.configAt(upstream, harness.FreeAddr(t), harness.FreeAddr(t), moved)
 }
 
 // configAt is the configuration of a proxy that other proxies ask at one address, and clients at
