@@ -69,5 +69,5 @@ for ((n = 1; n <= runs; n++)); do
   if grep -q '^failed: ' "$result"; then bad=$((bad + 1)); else rm -f "$log"; fi
 done
 cat .tools/flakes/sum
-echo "flakes: $bad of $runs runs failed; output of these: $dir/run-*.log"
-[ "$bad" -eq 0 ]
+echo "flakes: $bad of $runs runs failed"
+[ "$bad" -eq 0 ] || { echo "flakes: what they printed: $dir/run-*.log"; exit 1; }
