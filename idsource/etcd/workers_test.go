@@ -171,6 +171,7 @@ func followed(t *testing.T, s *servers.Etcd, pool string, f follow) (late, twice
 	holders.FillBy(t, newStore(t, s).Workers(), rested, lease.Fill{Pool: pool, Numbers: 1, Fresh: true})
 	var all holders.Record
 	before, after := jobAt(t, s, pool, 0), jobAt(t, s, pool, -f.behind)
+	after.Rules.Reclaim = 2500 // the one before has ended, or was killed
 	if after.Unsafe = f.unsafe; f.unsafe != "" {
 		after.Rules.Lead = 60_000 // it is given the number while its clock is behind what was used
 	}

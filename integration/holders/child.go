@@ -26,7 +26,7 @@ type Job struct {
 	Pool    string
 	Dir     string      // of the file by which it takes its number again; default: none
 	Unsafe  string      // a rule that is taken away
-	Slow    bool        // the store hears of a renewal late, see slow
+	Slow    bool        // the store answers a renewal late, see slow
 	Once    bool        // the store's numbers are used once
 	Threads int         // that issue ids; default 1
 	Rules   lease.Rules // default Brisk

@@ -38,7 +38,10 @@ func took(t *testing.T, s lease.Store, a lease.Ask) lease.Reply {
 // and what happens when its data is put back.
 func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	s := at.Open()
-	j.Once = true
+	if j.Once = true; j.Rules.Heartbeat == 0 {
+		j.Rules = Brisk
+	}
+	j.Rules.Gap, j.Rules.Lead, j.Rules.Reclaim = 600, 800, 2000 // a number is not lost by silence
 	shape := lease.DisposableShape(Shape())
 	ask := lease.Ask{Pool: j.Pool, Shape: shape, Rules: Brisk, Use: lease.Use{Token: "x"}, Numbers: 1024}
 	if reply := took(t, s, ask); reply.Verdict != lease.NoPool {
@@ -76,7 +79,7 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	if err := pause(true); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(ms(Brisk.Reclaim))
+	time.Sleep(ms(j.Rules.Reclaim))
 	b.Issues(t, 500) // as if nothing were: the store stays away
 	if err := pause(false); err != nil {
 		t.Fatal(err)
