@@ -12,7 +12,7 @@ mkdir -p .site/pages
 git ls-files -z -- '*.md' '*.svg' '*.png' ':!*/testdata/*' | xargs -0 cp --parents -t .site/pages
 scripts/links.py linked .site/pages . | xargs -r cp --parents -t .site/pages
 mv .site/pages/README.md .site/pages/index.md
-find .site/pages -name '*.md' -exec sed -i -E 's,\]\(((\.\./)+)README\.md,](\1index.md,g' {} +
+find .site/pages -name '*.md' -exec sed -i -E 's,\]\(((\.\./)*)README\.md,](\1index.md,g' {} +
 mkdocs build --quiet --strict
 scripts/links.py dead .site/html
 echo "docs: .site/html/index.html"

@@ -8,6 +8,7 @@
 //   - The lines of a block are run in their order, with what they print compared where the page shows it.
 //     lineKinds and blockKinds say how, and why some are not.
 //   - Commands that stand in sentences are those of spoken.
+//   - Translations have the blocks and the commands of their pages, which are run once.
 //
 // A section of a page begins on a host where idproxy is installed. Other runs only read: configurations
 // are parsed, and each command of a sentence is in the list.
