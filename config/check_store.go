@@ -117,6 +117,8 @@ func dsnShape(d *document, at Pos, dsn string) {
 	server := dsn[strings.LastIndexByte(dsn[:slash], '@')+1 : slash]
 	if strings.Contains(server, "(") && !strings.HasSuffix(server, ")") {
 		d.fail(at, "\"dsn\" must have the form user:password@tcp(host:3306)/database; a \"/\" in a parameter is written %%2F")
+	} else if host, tcp := strings.CutPrefix(strings.TrimSuffix(server, ")"), "tcp("); tcp && strings.Contains(host, ":") && !strings.HasSuffix(host, "]") && !dialable(host) {
+		d.fail(at, "\"dsn\" names no host:port with a port from 1 to 65535: it must have the form user:password@tcp(host:3306)/database")
 	} else if database, _, _ := strings.Cut(dsn[slash+1:], "?"); database == "" {
 		d.fail(at, "\"dsn\" names no database: it must have the form user:password@tcp(host:3306)/database")
 	}

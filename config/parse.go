@@ -44,6 +44,7 @@ func parse(name string, data []byte, out outside) (*Config, error) {
 		c.ValueFiles = out.read
 		return c, nil
 	}
+	d.explain(data)
 	slices.SortStableFunc(d.errs, func(a, b *Error) int {
 		return cmp.Or(a.Pos.Line-b.Pos.Line, a.Pos.Column-b.Pos.Column)
 	})
@@ -87,11 +88,45 @@ func (d *decoder) syntax(data []byte, err error) {
 	if e, ok := errors.AsType[yaml.Error](err); ok {
 		at, message = tokenAt(d.file, e.GetToken()), e.GetMessage()
 	}
+	lines := bytes.Split(data, []byte("\n"))
+	if at.Line > len(lines) {
+		d.fail(at, "not valid YAML: %s", message)
+		return
+	}
+	line := lines[at.Line-1]
+	if indent := len(line) - len(bytes.TrimLeft(line, " \t")); bytes.IndexByte(line[:indent], '\t') >= 0 {
+		at.Column = bytes.IndexByte(line, '\t') + 1
+		d.fail(at, "not valid YAML: the line begins with a tab: indent it with spaces, as YAML wants")
+		return
+	}
 	hint := ""
-	if lines := bytes.Split(data, []byte("\n")); at.Line <= len(lines) && unquotedVariable(lines[at.Line-1]) {
+	if unquotedVariable(line) {
 		hint = `; put values with ${...} in quotes: "${NAME}"`
 	}
 	d.fail(at, "not valid YAML: %s%s", message, hint)
+}
+
+// lookAlikes are characters that people take for those of YAML, and what they mean by them.
+var lookAlikes = map[rune]string{
+	0x00a0: "a space", 0x2002: "a space", 0x2003: "a space", 0x2009: "a space", 0x200b: "nothing", 0x202f: "a space", 0x3000: "a space", 0xfeff: "nothing",
+	'\uff1a': "a colon", '\uff0c': "a comma", '\u201c': "a quote", '\u201d': "a quote", '\u2018': "a quote", '\u2019': "a quote", '\u2013': "a dash",
+}
+
+// explain says of each error whose line has a character that only looks like one of YAML's.
+func (d *decoder) explain(data []byte) {
+	lines := strings.Split(string(data), "\n")
+	for _, e := range d.errs {
+		if e.Pos.Line > len(lines) {
+			continue
+		}
+		text, _, _ := strings.Cut(lines[e.Pos.Line-1], " #")
+		for i, r := range []rune(text) {
+			if as := lookAlikes[r]; as != "" {
+				e.Message += fmt.Sprintf("; character %d of the line is U+%04X, which only looks like %s: type it again", i+1, r, as)
+				break
+			}
+		}
+	}
 }
 
 // unquotedVariable reports whether a line has a ${ that no quote precedes: inside
