@@ -32,10 +32,10 @@ type goPackage struct {
 // arrows are the imports that a package may have inside the module; a name ending in / stands for
 // all below it. What is not here may import nothing. Only cmd and tests know config.
 var arrows = map[string][]string{
-	"cmd/idproxy":         {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/initial", "cmd/idproxy/migrate", "cmd/idproxy/top", "config", "monitor"},
+	"cmd/idproxy":         {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/initial", "cmd/idproxy/migrate", "cmd/idproxy/top", "config", "monitor", "plural"},
 	"cmd/idproxy/top":     {"monitor"},
-	"cmd/idproxy/migrate": {"cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "monitor", "pattern", "rule"},
-	"cmd/idproxy/initial": {"cmd/idproxy/migrate", "cmd/idproxy/upstream", "config", "pattern", "rule"},
+	"cmd/idproxy/migrate": {"cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "monitor", "pattern", "plural", "rule"},
+	"cmd/idproxy/initial": {"cmd/idproxy/migrate", "cmd/idproxy/upstream", "config", "pattern", "plural", "rule"},
 	"cmd/idproxy/admin":   {"cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	},
 	"cmd/idproxy/check": {
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/", "pattern", "proxy", "proxy/ask", "proxy/choice", "rewriter", "rule",
+		"config", "idsource", "idsource/", "pattern", "plural", "proxy", "proxy/ask", "proxy/choice", "rewriter", "rule",
 	},
 	"cmd/idproxy/explain": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment",

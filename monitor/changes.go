@@ -6,7 +6,7 @@ import "net/http"
 func (s *Server) changing(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.Token == "" && !local(r) {
-			problem(w, http.StatusForbidden, "this takes a token: set admin.token, or ask over admin.socket")
+			problem(w, http.StatusForbidden, "this takes a token or the unix socket, and admin has no token: give it socket: unix:/run/idproxy/admin.sock, for commands on this host, or a token, which commands with --admin take from IDPROXY_ADMIN_TOKEN; then restart idproxy")
 			return
 		}
 		next(w, r)

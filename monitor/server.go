@@ -182,7 +182,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 			return
 		case !s.hasToken(r):
 			w.Header().Set("WWW-Authenticate", `Basic realm="idproxy: any user, the token as password"`)
-			problem(w, http.StatusUnauthorized, "the token is missing or wrong: send it as Authorization: Bearer TOKEN, or as the password of any user")
+			problem(w, http.StatusUnauthorized, "the token is missing or wrong: send it as Authorization: Bearer TOKEN, or as the password of any user; commands with --admin take it from IDPROXY_ADMIN_TOKEN")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -34,6 +34,10 @@ func TestCheckListsAllProblems(t *testing.T) {
 		t.Errorf("status %d, standard error %q", got.status, got.err)
 	}
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	if last := lines[len(lines)-1]; last != path+": 4 errors" {
+		t.Errorf("it ends with %q", last)
+	}
+	lines = lines[:len(lines)-1]
 	position := regexp.MustCompile(`^` + regexp.QuoteMeta(path) + `:(\d+):\d+: error: .+`)
 	var at []string
 	for _, line := range lines {

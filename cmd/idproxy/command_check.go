@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -36,12 +37,37 @@ The exit status is 1 when something is wrong, or could not be asked.`,
 	return c
 }
 
+// somePlaces is how many places of a group are named.
+const somePlaces = 8
+
+// printReport prints findings with the same text once, with what they are about.
 func printReport(w io.Writer, report *check.Report) error {
-	for _, f := range report.Findings {
-		fmt.Fprintf(w, "%s: %s: %s\n", f.Position, f.Level, f.Message)
+	for _, g := range report.Groups {
+		if len(g.Of) == 1 {
+			fmt.Fprintf(w, "%s: %s: %s\n", g.Of[0].Position, g.Level, joined(g.Of[0].About, g.Text))
+			continue
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", g.Of[0].Position, g.Level, g.Text)
+		fmt.Fprintf(w, "    %d times: ", len(g.Of))
+		for i, of := range g.Of[:min(len(g.Of), somePlaces)] {
+			if i > 0 {
+				fmt.Fprint(w, "; ")
+			}
+			fmt.Fprint(w, cmp.Or(of.About, of.Position))
+		}
+		if more := len(g.Of) - somePlaces; more > 0 {
+			fmt.Fprintf(w, "; and %d more, which --json has", more)
+		}
+		fmt.Fprintln(w)
 	}
-	if !report.Failed() {
-		fmt.Fprintln(w, report.Fine)
-	}
+	fmt.Fprintln(w, report.Summary)
 	return nil
+}
+
+// joined is a text with what it is about in front.
+func joined(about, text string) string {
+	if about == "" {
+		return text
+	}
+	return about + ": " + text
 }

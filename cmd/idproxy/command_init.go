@@ -3,20 +3,24 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"idproxy/cmd/idproxy/initial"
 	"idproxy/config"
+	"idproxy/plural"
 )
 
 // switchName is what a switch may be called.
@@ -57,8 +61,12 @@ The exit status is 1 when something could not be read, or nothing was written.`,
 	c.Flags().StringSliceVar(&f.Schemas, "schema", nil, "`schemas` that are read; default: all")
 	c.Flags().StringVar(&f.CA, "ca", "", "`file` of the CA that signed the servers' certificates; default: they are not verified")
 	c.Flags().StringVar(&f.Listen, "listen", "127.0.0.1:3307", "`host:port` of the first listener; the others have the next ports")
+	c.Flags().StringVar(&f.Cert, "cert", "", "`file` of the certificate that clients are shown, and --key its key; default: listeners offer no TLS")
+	c.Flags().StringVar(&f.Key, "key", "", "`file` of the key of --cert")
+	c.Flags().BoolVar(&f.IntegerKeys, "integer-keys", false, "rules also for integer keys that are no AUTO_INCREMENT")
 	c.Flags().StringVar(&f.Switch, "switch", "", "`name` of a switch that turns the modes of all rules, for idproxy migrate; default: they enforce")
-	c.Flags().BoolVar(&f.force, "force", false, "replace a file that is there")
+	c.Flags().BoolVar(&f.force, "force", false, "replace a file that is there, which is kept as FILE.old; its admin section and others stay")
+	c.MarkFlagsRequiredTogether("cert", "key")
 	c.MarkFlagsMutuallyExclusive("password-file", "password-env")
 	return c
 }
@@ -76,30 +84,22 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 		}
 	}
 	f.said = cmd.Flags().Changed("proxies")
-	q := f.questions()
-	if err := q.ask(cmd.Context(), f); err != nil {
+	if err := f.files(); err != nil {
 		return err
 	}
-	shards, err := initial.ParseShards(f.servers)
-	if err != nil {
+	if err := f.Check(nil); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	login, err := f.login(cmd.Context(), q)
+	survey, login, err := f.read(cmd.Context(), f.questions())
 	if err != nil {
 		return err
 	}
-	if path, named := strings.CutPrefix(login.Written, "${file:"); named && strings.ContainsAny(strings.TrimSuffix(path, "}"), "$}") {
-		return fmt.Errorf("--password-file %s: the configuration cannot name a path with $ or }: move the file, or use --password-env", f.passwordFile)
-	}
-	if f.CA != "" {
-		if f.CA, err = filepath.Abs(f.CA); err != nil {
-			return err
+	if f.force && path != "-" {
+		if f.Kept, err = initial.Keep(path); err != nil {
+			fmt.Fprintf(f.std.err, "idproxy: of %s nothing is kept: %v\n", path, err)
 		}
 	}
-	survey, err := initial.Read(cmd.Context(), shards, login, f.Options)
-	if err != nil {
-		return err
-	}
+	f.Socket, f.Schema = initial.SocketFor(path), initial.SchemaFile()
 	f.State = initial.StateFor(path)
 	plan := survey.Plan(f.Options)
 	text, err := plan.YAML()
@@ -112,6 +112,12 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 		_, err = f.std.out.Write(text)
 	} else if err = initial.Write(path, text, f.force); err == nil {
 		fmt.Fprintf(report, "%s is written.\n", path)
+		if _, old := os.Lstat(initial.Old(path)); f.force && old == nil {
+			fmt.Fprintf(report, "What was there is %s now.\n", initial.Old(path))
+		}
+		if len(f.Kept.LeftOut) > 0 {
+			fmt.Fprintf(report, "left out of what was there: %s: what they name may not be in the new file\n", strings.Join(f.Kept.LeftOut, ", "))
+		}
 	}
 	if err != nil {
 		return err
@@ -119,6 +125,65 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	printPlan(report, plan, next(path, login))
 	return findingIf(plan.Partial())
 }
+
+// files makes the paths of certificates whole, for the configuration names them, and looks at them.
+func (f *initFlags) files() (err error) {
+	for _, path := range []*string{&f.CA, &f.Cert, &f.Key} {
+		if *path != "" {
+			if *path, err = filepath.Abs(*path); err != nil {
+				return err
+			}
+		}
+	}
+	if f.Cert != "" {
+		_, err = tls.LoadX509KeyPair(f.Cert, f.Key)
+	}
+	return err
+}
+
+// read asks for what the flags do not say, and reads the servers. On a terminal it asks again where
+// an answer leads nowhere.
+func (f *initFlags) read(ctx context.Context, q questions) (*initial.Survey, initial.Login, error) {
+	typed := *f // what is there now was no answer
+	if err := q.ask(ctx, f); err != nil {
+		return nil, initial.Login{}, err
+	}
+	for {
+		shards, err := initial.ParseShards(f.servers)
+		if err == nil {
+			err = f.Check(shards)
+		}
+		if err != nil {
+			return nil, initial.Login{}, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		login, err := f.login(ctx, q)
+		if err != nil {
+			return nil, login, err
+		}
+		if path, named := strings.CutPrefix(login.Written, "${file:"); named && strings.ContainsAny(strings.TrimSuffix(path, "}"), "$}") {
+			return nil, login, fmt.Errorf("--password-file %s: the configuration cannot name a path with $ or }: move the file, or use --password-env", f.passwordFile)
+		}
+		survey, err := initial.Read(ctx, shards, login, f.Options)
+		denied, wrong := errors.AsType[*mysql.MySQLError](err)
+		switch {
+		case err == nil || q.hidden == nil || ctx.Err() != nil:
+			return survey, login, err
+		case wrong && denied.Number == accessDenied && (typed.user == "" || login.Written == "${"+promptedPassword+"}"):
+			f.user = typed.user
+		case !wrong && typed.servers == nil:
+			f.servers = nil
+		default:
+			return nil, login, err
+		}
+		fmt.Fprintf(q.out, "idproxy: %v\n", err)
+		if err := q.ask(ctx, f); err != nil {
+			return nil, login, err
+		}
+	}
+}
+
+// accessDenied is the number of a server's error for an account that it does not know, or a password.
+const accessDenied = 1045
 
 // login is the account with its password, and how the configuration names that.
 func (f *initFlags) login(ctx context.Context, q questions) (l initial.Login, err error) {
@@ -195,39 +260,50 @@ func (q questions) ask(ctx context.Context, f *initFlags) (err error) {
 		return nil
 	}
 	all := f.servers == nil && !f.said
-	if f.servers == nil {
+	for f.servers == nil {
 		if err := q.askServers(ctx, f); err != nil {
 			return err
 		}
 	}
-	if f.user == "" {
+	for f.user == "" {
 		if f.user, err = q.line(ctx, "Account that reads them: "); err != nil {
 			return err
 		}
 	}
-	if !all {
-		return nil
-	}
-	text, err := q.line(ctx, fmt.Sprintf("How many processes of idproxy will run (%d): ", f.Proxies))
-	if err != nil || text == "" {
-		return err
-	}
-	if f.Proxies, err = strconv.Atoi(text); err != nil || f.Proxies < 1 {
-		return fmt.Errorf("%q is no number of processes: name one or more", text)
+	f.said = f.said || all
+	for all {
+		text, err := q.line(ctx, fmt.Sprintf("How many processes of idproxy will run (%d): ", f.Proxies))
+		if err != nil || text == "" {
+			return err
+		}
+		n, err := strconv.Atoi(text)
+		if err == nil && n > 0 {
+			f.Proxies = n
+			return nil
+		}
+		fmt.Fprintf(q.out, "%q is no number of processes: name one or more\n", text)
 	}
 	return nil
 }
 
-func (q questions) askServers(ctx context.Context, f *initFlags) (err error) {
-	for text := "-"; text != ""; {
-		if text, err = q.line(ctx, fmt.Sprintf("Server of shard%d, host:port (nothing when that is all): ", len(f.servers))); err != nil {
+// askServers asks for servers until one answer is nothing. What is no server is asked for again.
+func (q questions) askServers(ctx context.Context, f *initFlags) error {
+	for {
+		text, err := q.line(ctx, fmt.Sprintf("Server of shard%d, host:port (nothing when that is all): ", len(f.servers)))
+		if err != nil || text == "" {
 			return err
 		}
-		if text != "" {
-			f.servers = append(f.servers, text)
+		all := append(slices.Clone(f.servers), text)
+		shards, err := initial.ParseShards(all)
+		if err == nil {
+			err = f.Check(shards)
 		}
+		if err != nil {
+			fmt.Fprintln(q.out, err)
+			continue
+		}
+		f.servers = all
 	}
-	return nil
 }
 
 func (q questions) line(ctx context.Context, prompt string) (string, error) {
@@ -264,7 +340,7 @@ func next(path string, login initial.Login) string {
 }
 
 func printPlan(w io.Writer, p *initial.Plan, next string) {
-	fmt.Fprintf(w, "%d tables get ids, by %d rules from %d sources; %d are left out.\n", p.Tables(), len(p.Rules), len(p.Sources), len(p.LeftOut))
+	fmt.Fprintf(w, "Tables that get ids: %d, by %s from %s; left out: %d.\n", p.Tables(), plural.Of(len(p.Rules), "rule"), plural.Of(len(p.Sources), "source"), len(p.LeftOut))
 	for _, l := range p.LeftOut {
 		fmt.Fprintf(w, "left out: %s: %s\n", l.Table, l.Why)
 	}

@@ -16,6 +16,7 @@ import (
 	"idproxy/cmd/idproxy/migrate"
 	"idproxy/config"
 	"idproxy/monitor"
+	"idproxy/plural"
 )
 
 // migrateFlags are what migrate takes.
@@ -125,6 +126,9 @@ func (f *migrateFlags) printRun(w io.Writer, r *migrate.Report) error {
 		word = "taken back"
 	}
 	fmt.Fprintf(w, "step %s: %s\n", f.run, word)
+	if r.Failed && !r.Has(migrate.LevelError) && r.Has(migrate.LevelForce) {
+		fmt.Fprintln(w, "Only what is refused above stands against it: with --force the step is run all the same.")
+	}
 	return nil
 }
 
@@ -136,7 +140,7 @@ func printMigration(w io.Writer, r *migrate.Report) error {
 	if r.Made {
 		fmt.Fprintf(w, "%s is written.\n", r.Plan)
 	}
-	fmt.Fprintf(w, "%d tables on %s; switch %s in store %s is at %s, version %d.\n", r.Tables, strings.Join(r.Shards, ", "), r.Switch, r.Store, r.State, r.Version)
+	fmt.Fprintf(w, "%s on %s; switch %s in store %s is at %s, version %d.\n", plural.Of(r.Tables, "table"), strings.Join(r.Shards, ", "), r.Switch, r.Store, r.State, r.Version)
 	for _, one := range r.Findings {
 		fmt.Fprintln(w, one)
 	}

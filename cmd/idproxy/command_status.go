@@ -18,6 +18,7 @@ import (
 
 	"idproxy/cmd/idproxy/app"
 	"idproxy/monitor"
+	"idproxy/plural"
 )
 
 // adminToken names the variable of the environment with the token for --admin.
@@ -201,9 +202,9 @@ func row(w io.Writer, cells ...any) {
 func leftOf(o *monitor.Source) string {
 	switch {
 	case o.Segment != nil && o.Segment.Lasts != nil:
-		return fmt.Sprintf("%d ids, %v", o.Segment.Left, time.Duration(*o.Segment.Lasts).Round(time.Second))
+		return fmt.Sprintf("%s, %v", plural.Of(o.Segment.Left, "id"), time.Duration(*o.Segment.Lasts).Round(time.Second))
 	case o.Segment != nil:
-		return fmt.Sprintf("%d ids", o.Segment.Left)
+		return plural.Of(o.Segment.Left, "id")
 	case o.Snowflake != nil && o.Snowflake.Worker != nil:
 		return fmt.Sprintf("worker %d, fence in %v", *o.Snowflake.Worker, time.Duration(o.Snowflake.Fence).Round(time.Second))
 	}

@@ -19,7 +19,7 @@ func commandLine(std streams) *cobra.Command {
 Every command but init, man and version reads a configuration: ./idproxy.yaml, then /etc/idproxy/idproxy.yaml, unless --config names it.
 Exit status: 0 when all is well, 1 when something is wrong or was found, 2 when the command line is wrong.`,
 		Version:       app.Built().String(),
-		Args:          usageOf(cobra.NoArgs),
+		Args:          usageOf(noCommand),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +57,19 @@ func (f *configFile) load() (*config.Config, error) {
 	return config.Load(path)
 }
 
+// noCommand refuses what is no command, and names those that are like it.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := ""
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		hint = ": did you mean " + strings.Join(like, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)
+}
+
 // usageOf has wrong arguments count as an error of the command line.
 func usageOf(valid cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -68,7 +82,7 @@ func usageOf(valid cobra.PositionalArgs) cobra.PositionalArgs {
 
 // group is a command that only has others below it.
 func group(c *cobra.Command) *cobra.Command {
-	c.Args = usageOf(cobra.NoArgs)
+	c.Args = usageOf(noCommand)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		return fmt.Errorf("%w: which of its commands is missing\n%s", errUsage, cmd.UsageString())
 	}

@@ -74,7 +74,7 @@ func newShop(t *testing.T) *shop {
 	if err := os.WriteFile(password, []byte("a secret of it\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.args = append([]string{"init"}, append(s.args, "--account", "starter", "--password-file", password)...)
+	s.args = append([]string{"init", "--integer-keys"}, append(s.args, "--account", "starter", "--password-file", password)...)
 	return s
 }
 
@@ -111,6 +111,10 @@ func TestInit(t *testing.T) {
 	holds(t, "a view", got.out, s.name+".v: a view")
 	holds(t, "a table that differs", got.out, s.name+".differs: the servers differ: column id INT on s0, id BIGINT on s1")
 	holds(t, "what may be hidden", got.out, "account 'starter'@'%' has no SELECT ON *.*")
+	shown := runWith(t, "", append(slices.Clone(s.args), "--proxies", "2", "-")...)
+	if shown.out != string(text) {
+		t.Errorf("on standard output is %q; in the file %q", shown.out, text)
+	}
 	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -148,13 +152,35 @@ func TestInit(t *testing.T) {
 	if again := runWith(t, "", args...); again.status != statusFinding || !strings.Contains(again.err, "is there already, and stays as it is") {
 		t.Errorf("a file that is there: %+v", again)
 	}
-	if forced := runWith(t, "", append(args, "--force")...); forced.status != statusFine {
-		t.Errorf("--force: %+v", forced)
+	counting := runWith(t, "", append(slices.Clone(s.args), "--integer-keys=false", "-")...)
+	holds(t, "a key that never counted", counting.err, "left out: "+s.name+".big_0: its primary key nr is BIGINT UNSIGNED without AUTO_INCREMENT, so that the application may give the ids: --integer-keys has idproxy give them")
+	holds(t, "a table that counts", counting.out, s.name+".t_*")
+	if strings.Contains(counting.out[strings.Index(counting.out, "rules:"):strings.Index(counting.out, "# Left out")], "big_") {
+		t.Error("a key that never counted has a rule")
 	}
-	shown := runWith(t, "", append(slices.Clone(s.args), "--proxies", "2", "-")...)
-	if after, err := os.ReadFile(path); err != nil || shown.out != string(after) {
-		t.Errorf("on standard output is %q, and %v; in the file %q", shown.out, err, after)
+	s.forced(t, path, args)
+}
+
+// forced replaces a file of somebody who runs idproxy.
+func (s *shop) forced(t *testing.T, path string, args []string) {
+	t.Helper()
+	const before = "listeners: []\nadmin: {listen: 127.0.0.1:9307} # of mine\nids: {}\n"
+	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	got := runWith(t, "", append(args, "--force")...)
+	if got.status != statusFine {
+		t.Errorf("--force: %+v", got)
+	}
+	holds(t, "of what was there", got.out, "What was there is "+path+".old now.\nleft out of what was there: ids:")
+	if old, err := os.ReadFile(path + ".old"); err != nil || string(old) != before {
+		t.Errorf("what was replaced is %q, %v", old, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(text), "\nadmin:") != 1 {
+		t.Errorf("%v, %s", err, text)
+	}
+	holds(t, "the file", string(text), "\nadmin: {listen: 127.0.0.1:9307} # of mine\n")
 }
 
 // filled compares each table of the servers with the rule that the file has for it.
@@ -254,7 +280,7 @@ func TestInitPartial(t *testing.T) {
 				harness.MustExec(t, db, sql)
 			}
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER blind@'%'") })
-			got := runWith(t, "", "init", "--server", "a="+server.Addr, "--account", "blind", "--password-env", "INIT_PASSWORD", "-")
+			got := runWith(t, "", "init", "--server", "a="+server.Addr, "--account", "blind", "--password-env", "INIT_PASSWORD", "--integer-keys", "-")
 			if got.status != statusFinding {
 				t.Errorf("status %d", got.status)
 			}
@@ -282,8 +308,8 @@ func TestInitQuestions(t *testing.T) {
 		}
 		return out.String(), err
 	}
-	f := &initFlags{Options: initial.Options{Proxies: 1}}
-	if out, err := ask("db0:3306\nb=db1:3306\n\nidproxy\n3\n", f); err != nil || !slices.Equal(f.servers, []string{"db0:3306", "b=db1:3306"}) || f.user != "idproxy" || f.Proxies != 3 {
+	f := &initFlags{Options: initial.Options{Proxies: 1, Listen: "127.0.0.1:3307"}}
+	if out, err := ask("\ndb0\ndb0:70000\ndb0:3306\ndb0:3306\nb=db1:3306\nc=127.0.0.1:3308\n\n\nidproxy\nmany\n0\n3\n", f); err != nil || !slices.Equal(f.servers, []string{"db0:3306", "b=db1:3306"}) || f.user != "idproxy" || f.Proxies != 3 {
 		t.Errorf("%q, %v: %+v", out, err, f)
 	}
 	f = &initFlags{servers: []string{"db0:3306"}, user: "idproxy", Options: initial.Options{Proxies: 2}}
@@ -295,9 +321,47 @@ func TestInitQuestions(t *testing.T) {
 		t.Errorf("%q, %v: %+v", out, err, f)
 	}
 	for _, in := range []string{"", "db0:3306\n", "db0:3306\n\nidproxy\nmany\n", "db0:3306\n\nidproxy\n0\n"} {
-		if out, err := ask(in, &initFlags{}); err == nil {
+		if out, err := ask(in, &initFlags{Options: initial.Options{Listen: "127.0.0.1:3307"}}); err == nil {
 			t.Errorf("%q is taken: %q", in, out)
 		}
+	}
+}
+
+// TestInitAsksAgain: on a terminal a wrong password, and a server that is not there, do not end it. What
+// the flags say is not asked for.
+func TestInitAsksAgain(t *testing.T) {
+	server := harness.MariaDB(t)
+	for _, tt := range []struct {
+		name, typed string
+		f           initFlags
+		err         string
+	}{
+		{"all typed", "127.0.0.1:1\n\napp\n1\n" + server.Addr + "\n\nnobody\napp\n", initFlags{}, ""},
+		{"password alone", "", initFlags{servers: []string{server.Addr}, user: "app"}, ""},
+		{"nothing", "", initFlags{servers: []string{server.Addr}, user: "app", passwordEnv: "WRONG_PASSWORD"}, "Error 1045"},
+		{"no server", "app\n", initFlags{servers: []string{"127.0.0.1:1"}}, "connection refused"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("WRONG_PASSWORD", "none")
+			var out bytes.Buffer
+			passwords := []string{"app", "wrong", "app", "app"}
+			if tt.f.servers != nil {
+				passwords = []string{"wrong", "app"}
+			}
+			f := tt.f
+			f.Options = initial.Options{Proxies: 1, Listen: "127.0.0.1:3307", Schemas: []string{"none"}}
+			_, l, err := f.read(t.Context(), questions{bufio.NewReader(strings.NewReader(tt.typed)), &out, func(context.Context) (string, error) {
+				one := passwords[0]
+				passwords = passwords[1:]
+				return one, nil
+			}})
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("it ended by %v, after %s", err, &out)
+			}
+			if err == nil && (l.Password != "app" || f.user != "app" || !slices.Equal(f.servers, []string{server.Addr})) {
+				t.Errorf("%+v, %+v", f, l)
+			}
+		})
 	}
 }
 

@@ -49,6 +49,8 @@ func TestStatuses(t *testing.T) {
 		{"help", []string{"help"}, statusFine, "explain     Show what becomes", ""},
 		{"dash help", []string{"--help"}, statusFine, "Exit status: 0", ""},
 		{"unknown", []string{"sevre"}, statusUsage, "", `unknown command "sevre"`},
+		{"misspelt", []string{"chekc"}, statusUsage, "", `unknown command "chekc" for "idproxy": did you mean check?`},
+		{"misspelt below another", []string{"worker", "lsit"}, statusUsage, "", `unknown command "lsit" for "idproxy worker": did you mean list?`},
 		{"worker", []string{"worker"}, statusUsage, "", "add         Fill the pool"},
 		{"worker of another word", []string{"worker", "fill"}, statusUsage, "", `unknown command "fill"`},
 		{"worker list with a number", []string{"worker", "list", "5"}, statusUsage, "", "idproxy worker list"},

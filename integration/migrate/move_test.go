@@ -500,7 +500,7 @@ func TestManyTables(t *testing.T) {
 		return ""
 	})
 	admin := filepath.Join(dir, "admin.sock")
-	only = regexp.MustCompile(`127\.0\.0\.1:330[78]`).ReplaceAllString(only, "127.0.0.1:0") + "admin: {socket: unix:" + admin + "}\n"
+	only = strings.Replace(regexp.MustCompile(`127\.0\.0\.1:330[78]`).ReplaceAllString(only, "127.0.0.1:0"), "unix:./admin.sock", "unix:"+admin, 1)
 	harness.Start(t, harness.Spec{Dir: dir, Config: only, Plain: true, Env: []string{"PASSWORD=" + servers.AppPassword}})
 	for _, step := range []string{"", "observe", "lift", "enforce", "watch", "drop", "drop --back", "watch --back", "enforce --back", "lift --back"} {
 		began := time.Now()

@@ -65,7 +65,8 @@ func TestDrainByCommand(t *testing.T) {
 		}
 	}
 	run("BEGIN")
-	command("this takes a token", "drain", "--admin", w.admin)
+	command("give it socket: unix:/run/idproxy/admin.sock", "drain", "--admin", w.admin)
+	command("a token, which commands with --admin take from IDPROXY_ADMIN_TOKEN; then restart idproxy", "reload", "--admin", w.admin)
 	command("", "drain", "--admin", socket)
 	phase("closing", 503, 404)
 	_, err = w.open(t, 1).ExecContext(t.Context(), "DO 1")

@@ -114,6 +114,7 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 	if text := Descriptors(p.cfg); text != "" {
 		p.log.Warn("too few open files", "reason", text)
 	}
+	defer p.rereading.end()
 	listeners, err := p.rereading.proxyConfig(p.cfg, p.log)
 	if err != nil {
 		return err

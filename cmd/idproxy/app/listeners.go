@@ -28,11 +28,16 @@ func (r *rereading) proxyConfig(cfg *config.Config, log *slog.Logger) (proxy.Con
 	for i := range cfg.Listeners {
 		l, err := r.listener(&cfg.Listeners[i])
 		if err != nil {
-			return c, fmt.Errorf("%s: listener %s: %w", cfg.Listeners[i].Pos, cfg.Listeners[i].Name, err)
+			return c, ofListener(&cfg.Listeners[i], err)
 		}
 		c.Listeners = append(c.Listeners, l)
 	}
 	return c, nil
+}
+
+// ofListener places an error at its listener in the file.
+func ofListener(c *config.Listener, err error) error {
+	return &config.Error{Pos: c.Pos, Message: fmt.Sprintf("listener %s: %v", c.Name, err)}
 }
 
 func (r *rereading) listener(c *config.Listener) (proxy.Listener, error) {

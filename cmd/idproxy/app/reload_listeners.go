@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"strings"
 
 	"idproxy/config"
@@ -30,7 +29,7 @@ func (p *Program) changeListeners(cfg *config.Config) (*listenersChange, error) 
 		l, err := c.fresh.listener(is)
 		if err != nil {
 			c.fresh.end()
-			return nil, fmt.Errorf("%s: listener %s: %w", is.Pos, is.Name, err)
+			return nil, ofListener(is, err)
 		}
 		if p.cfg.Admin != nil {
 			p.watch.observeListener(&l)

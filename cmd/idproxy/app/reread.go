@@ -64,10 +64,10 @@ func (r *rereading) take(fresh *rereading, changed func(section string) bool) {
 	}
 }
 
-// end gives up what was made and is not needed.
+// end gives up what was made and is not needed, or not any more.
 func (r *rereading) end() {
 	for _, a := range r.accounts {
-		_ = a.server.Close() // it has not connected
+		_ = a.server.Close() // nobody asks it
 	}
 }
 

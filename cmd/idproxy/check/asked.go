@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"idproxy/cmd/idproxy/upstream"
@@ -18,6 +19,7 @@ type asked struct {
 	where  string // names the server in findings, when there are others; else empty
 	facts  serverFacts
 	inside *inside
+	rights *upstream.Rights // of the account; nil: they are not known
 }
 
 // serverFacts are the settings of a server that the check of a table needs.
@@ -58,6 +60,20 @@ func (a *asked) lookInside(ctx context.Context) *inside {
 			return slices.DeleteFunc(rows, func(row []string) bool { return !writes.MatchString(row[3]) }), err
 		}),
 	}
+}
+
+// grant ends a finding about a right that the account lacks, with the statement that gives it.
+func (a *asked) grant(rights string, schemas ...string) string {
+	if a.rights == nil {
+		return ""
+	}
+	text := ""
+	for _, schema := range schemas {
+		if one := a.rights.Grant(rights, schema); !strings.Contains(text, one) {
+			text += " " + one
+		}
+	}
+	return ": run" + text
 }
 
 // same compares names of schemas and tables as the server does.

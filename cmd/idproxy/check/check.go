@@ -15,8 +15,9 @@ import (
 
 // Report is what a check found.
 type Report struct {
-	Findings []Finding `json:"findings"`
-	Fine     string    `json:"-"` // what is said when nothing is wrong
+	Findings []Finding `json:"findings"` // the worst first
+	Groups   []Group   `json:"groups"`   // the same, those with one text together
+	Summary  string    `json:"-"`        // whether all is fine, and how many of each level there are
 }
 
 // Failed reports whether something is wrong.
@@ -27,6 +28,23 @@ func (r *Report) Failed() bool {
 // File reports what is wrong with a configuration, and if it is to be online, what of
 // the servers and stores that it names.
 func File(ctx context.Context, file string, online bool) (*Report, error) {
+	r, err := find(ctx, file, online)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return slices.Index(levels, a.Level) - slices.Index(levels, b.Level) })
+	r.Groups = group(r.Findings)
+	switch counts := r.counts(); {
+	case r.Failed():
+		r.Summary = file + ": " + counts
+	case counts != "":
+		r.Summary += "; " + counts
+	}
+	return r, nil
+}
+
+// find is File, but for the order of what was found.
+func find(ctx context.Context, file string, online bool) (*Report, error) {
 	cfg, err := config.Load(file)
 	findings, err := fromErrors(err)
 	if err != nil {
@@ -55,7 +73,7 @@ func File(ctx context.Context, file string, online bool) (*Report, error) {
 	if online {
 		r.Findings = append(r.Findings, c.run(ctx)...)
 	}
-	r.Fine = fmt.Sprintf("%s: fine (listeners %d, stores %d, sources %d, rules %d)", cfg.Path, len(cfg.Listeners), len(cfg.Stores), len(cfg.Sources), len(cfg.Rules))
+	r.Summary = fmt.Sprintf("%s: fine (listeners %d, stores %d, sources %d, rules %d)", cfg.Path, len(cfg.Listeners), len(cfg.Stores), len(cfg.Sources), len(cfg.Rules))
 	return r, nil
 }
 
@@ -76,7 +94,11 @@ func fromErrors(err error) ([]Finding, error) {
 // checkFiles checks the files that the configuration names.
 func checkFiles(cfg *config.Config) []Finding {
 	if _, err := app.ProxyConfig(cfg, nil); err != nil {
-		return []Finding{{cfg.Path, LevelError, err.Error()}}
+		at := cfg.Path + ":1:1"
+		if placed, ok := errors.AsType[*config.Error](err); ok {
+			at, err = placed.Pos.String(), errors.New(placed.Message)
+		}
+		return []Finding{{at, LevelError, err.Error()}}
 	}
 	return nil
 }

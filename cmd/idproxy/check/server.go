@@ -74,12 +74,20 @@ func (s *server) run(ctx context.Context) {
 		return
 	}
 	s.add(s.pos(), LevelNote, "%s: server %s is %s", s.name(), s.address(), s.facts.version)
+	rights, err := s.Rights(ctx)
+	if err != nil {
+		s.add(s.pos(), LevelNote, "%s: not checked: what the account may not see: %v", s.name(), err)
+	} else {
+		s.asked.rights = rights
+	}
 	s.logins(ctx)
 	if err := s.match(ctx); err != nil {
 		s.add(s.pos(), LevelError, "%s: server %s: %v: its tables are NOT checked", s.name(), s.address(), silence(err, s.patience.all))
 		return
 	}
-	s.hidden(ctx)
+	if s.asked.rights != nil {
+		s.hidden(s.asked.rights)
+	}
 	inParallel(s.tables, upstream.ConnectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
 }
 
@@ -138,7 +146,7 @@ func (s *server) logins(ctx context.Context) {
 	})
 	for _, l := range bare {
 		if e, denied := errors.AsType[*driver.MySQLError](err); denied {
-			s.add(l.Pos, LevelNote, "listener %s: not checked: accounts that need TLS: the account may not look: %s", l.Name, e.Message)
+			s.add(l.Pos, LevelNote, "listener %s: not checked: accounts that need TLS: the account may not look: %s%s", l.Name, e.Message, s.grant("SELECT", "mysql"))
 		} else if len(accounts) > 0 {
 			s.add(l.Pos, LevelWarning, "listener %s: it offers no TLS, and these accounts have caching_sha2_password: %s: clients that do not ask for the server's key fail with 2061 at their first login; "+
 				"add tls to the listener, or set the clients' option (--get-server-public-key)", l.Name, someOf(accounts))
@@ -148,12 +156,7 @@ func (s *server) logins(ctx context.Context) {
 
 // hidden says what servers show of schemas with tables of rules to those alone who have a right to it. They
 // leave it out without a word.
-func (s *server) hidden(ctx context.Context) {
-	rights, err := s.Rights(ctx)
-	if err != nil {
-		s.add(s.pos(), LevelNote, "%s: not checked: what the account may not see: %v", s.name(), err)
-		return
-	}
+func (s *server) hidden(rights *upstream.Rights) {
 	for _, what := range []struct{ right, shows string }{{"SHOW VIEW", "what views are of"}, {"TRIGGER", "triggers"}, {"EVENT", "events"}} {
 		var schemas []string
 		for _, t := range s.tables {
@@ -162,15 +165,15 @@ func (s *server) hidden(ctx context.Context) {
 			}
 		}
 		if schemas != nil {
-			s.add(s.pos(), LevelNote, "%s: not checked: %s in %s: account %s has no %s there", s.name(), what.shows, someOf(schemas), rights.Account, what.right)
+			s.add(s.pos(), LevelNote, "%s: not checked: %s in %s: account %s has no %s there%s", s.name(), what.shows, someOf(schemas), rights.Account, what.right, s.grant(what.right, schemas...))
 		}
 	}
 	switch inMySQL := s.facts.mariaDB || strings.HasPrefix(s.facts.version, "5."); { // mysql.proc has the routines
 	case len(s.tables) == 0 || rights.Everywhere("SELECT"):
 	case inMySQL && !rights.On("mysql", "SELECT"):
-		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SELECT on mysql.*", s.name(), rights.Account)
+		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SELECT on mysql.*%s", s.name(), rights.Account, s.grant("SELECT", "mysql"))
 	case !inMySQL && !rights.Everywhere("SHOW_ROUTINE"):
-		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SHOW_ROUTINE", s.name(), rights.Account)
+		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SHOW_ROUTINE: run %s", s.name(), rights.Account, rights.GrantEverywhere("SHOW_ROUTINE"))
 	}
 }
 

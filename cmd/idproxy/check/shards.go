@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"idproxy/config"
+	"idproxy/plural"
 )
 
 // shards looks at the listeners that are for one shard: together they must be for all, each server
@@ -27,8 +28,8 @@ func (c *checker) shards() []Finding {
 	}
 	if len(order) > 1 {
 		first, other := byBits[order[0]][0], byBits[order[1]][0]
-		n.add(other.Pos, LevelWarning, "listener %s tells %d bits of shards apart, and listener %s in line %d tells %d: a row may have a place on both, or on none",
-			other.Name, other.Shard.Bits, first.Name, first.Pos.Line, first.Shard.Bits)
+		n.add(other.Pos, LevelWarning, "listener %s tells %s of shards apart, and listener %s in line %d tells %d: a row may have a place on both, or on none",
+			other.Name, plural.Of(other.Shard.Bits, "bit"), first.Name, first.Pos.Line, first.Shard.Bits)
 	}
 	for _, bits := range order {
 		complete(&n, byBits[bits])

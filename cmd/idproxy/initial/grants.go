@@ -12,29 +12,26 @@ func (p *Plan) Grants() (list []string) {
 	for i, shard := range p.survey.Shards {
 		said := p.survey.said[i]
 		list = append(list, fmt.Sprintf("-- on %s (%s), for idproxy itself:", shard.Name, shard.At))
-		var schemas []string
+		granted := map[string]bool{} // one pattern may be for several schemas
 		for _, schema := range said.schemas(p.database()) {
-			if in := said.Granted(schema); !slices.Contains(schemas, in) {
-				schemas = append(schemas, in)
+			if granted[said.Granted(schema)] {
+				continue
 			}
-		}
-		for _, in := range schemas {
-			list = append(list, fmt.Sprintf("GRANT SELECT, SHOW VIEW, TRIGGER, EVENT ON %s.* TO %s;", in, said.Account))
-		}
-		if p.Switch != "" {
-			for _, in := range schemas {
-				list = append(list, fmt.Sprintf("GRANT ALTER, CREATE, INSERT ON %s.* TO %s; -- for idproxy migrate; or name another account there", in, said.Account))
+			granted[said.Granted(schema)] = true
+			list = append(list, said.Grant("SELECT, SHOW VIEW, TRIGGER, EVENT", schema))
+			if p.Switch != "" {
+				list = append(list, said.Grant("ALTER, CREATE, INSERT", schema)+" -- for idproxy migrate; or name another account there")
 			}
 		}
 		if !said.On("mysql", "SELECT") {
-			list = append(list, fmt.Sprintf("GRANT SELECT ON %s.* TO %s;", said.Granted("mysql"), said.Account))
+			list = append(list, said.Grant("SELECT", "mysql"))
 		}
 		if !said.mariaDB {
-			list = append(list, fmt.Sprintf("GRANT SHOW_ROUTINE ON *.* TO %s;", said.Account))
+			list = append(list, said.GrantEverywhere("SHOW_ROUTINE"))
 		}
 		if i == 0 && p.store() == "mysql" {
 			list = append(list, fmt.Sprintf("CREATE DATABASE IF NOT EXISTS `%s`;", stateDatabase),
-				fmt.Sprintf("GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON %s.* TO %s;", said.Granted(stateDatabase), said.Account))
+				said.Grant("CREATE, SELECT, INSERT, UPDATE, DELETE", stateDatabase))
 		}
 	}
 	list = append(list, "-- on each server, for the application's account, which needs SELECT beside INSERT. Write the schema as SHOW GRANTS has it for",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,8 +19,15 @@ type Options struct {
 	Listen  string   // host:port of the first listener; the others have the next ports
 	Schemas []string // that are read; nil: all
 	CA      string   // file of who signed the servers' certificates; empty: they are not verified
-	Switch  string   // that turns the modes of all rules, for idproxy migrate; empty: rules enforce
-	State   string   // folder of a file store
+	Cert    string   // file of the certificate that clients are shown, and Key that of its key; empty: listeners offer no TLS
+	Key     string
+	Switch  string // that turns the modes of all rules, for idproxy migrate; empty: rules enforce
+	State   string // folder of a file store
+	Socket  string // path of the admin socket
+	Schema  string // file of the schema of configurations; empty: it is not named
+	Kept    Kept   // of the file that is replaced
+
+	IntegerKeys bool // rules for integer keys that are no AUTO_INCREMENT, too
 }
 
 // StateFor is the folder of a file store for a configuration of that path: beside it, or where
@@ -29,6 +37,50 @@ func StateFor(path string) string {
 		return "/var/lib/idproxy/data"
 	}
 	return "./idproxy-data"
+}
+
+// SocketFor is the admin socket for a configuration of that path: where StateFor keeps state apart,
+// it is the folder that systemd makes for the service.
+func SocketFor(path string) string {
+	if StateFor(path) != "./idproxy-data" {
+		return "/run/idproxy/admin.sock"
+	}
+	return "./admin.sock"
+}
+
+// schemaFile is where the packages have the schema of configurations.
+const schemaFile = "/usr/share/idproxy/schema.json"
+
+// SchemaFile is the schema of configurations; empty: there is none on this host.
+func SchemaFile() string {
+	if _, err := os.Stat(schemaFile); err != nil {
+		return ""
+	}
+	return schemaFile
+}
+
+// Check finds what no server needs to be asked for: addresses of listeners that are none.
+func (o Options) Check(shards []Shard) error {
+	if _, err := o.listen(0); err != nil {
+		return err
+	}
+	for i, s := range shards {
+		at, err := o.listen(i)
+		if err != nil {
+			return err
+		}
+		for _, server := range shards {
+			if server.At.String() == at {
+				return fmt.Errorf("listener %s would listen on %s, where server %s is: name another address, --listen", s.Name, at, server.Name)
+			}
+		}
+	}
+	for _, endpoint := range o.Etcd {
+		if _, err := parseAddress(endpoint); err != nil {
+			return fmt.Errorf("etcd endpoint %q: write host:port, with a port from 1 to 65535, such as 10.0.0.8:2379", endpoint)
+		}
+	}
+	return nil
 }
 
 // stateDatabase is that of a mysql store, on the first server.
@@ -47,7 +99,7 @@ func (o Options) listen(i int) (string, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	n, perr := strconv.ParseUint(port, 10, 16)
 	if err != nil || perr != nil || n == 0 || n+uint64(i) > 1<<16-1 {
-		return "", fmt.Errorf("%q is no host:port for listener %d: write one such as 127.0.0.1:3307", o.Listen, i)
+		return "", fmt.Errorf("%q gives listener %d no host:port: write one such as 127.0.0.1:3307, with ports up to 65535 for all listeners", o.Listen, i)
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(n+uint64(i), 10)), nil
 }
@@ -87,8 +139,11 @@ func parseAddress(text string) (config.Addr, error) {
 		return config.Addr{Network: "unix", Address: path}, nil
 	}
 	host, port, err := net.SplitHostPort(text)
-	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || host == "" {
+	if err != nil || host == "" {
 		return config.Addr{}, errors.New("write name=host:port, such as shard0=10.0.0.5:3306, or name=unix:/path")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return config.Addr{}, fmt.Errorf("port %s is none: they are from 1 to 65535", port)
 	}
 	return config.Addr{Network: "tcp", Address: text}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"idproxy/cmd/idproxy/migrate"
 	"idproxy/pattern"
+	"idproxy/plural"
 )
 
 // Plan is what a configuration will say.
@@ -306,7 +307,7 @@ func (p *Plan) warn(families map[family]map[name]string) {
 	}
 	p.warnOfParts(families)
 	if p.tables == 0 && !p.Partial() {
-		p.Warnings = append(p.Warnings, "no table gets ids: no server shows one with an AUTO_INCREMENT column or an integer as its primary key that could")
+		p.Warnings = append(p.Warnings, "no table gets ids: no server shows one with an AUTO_INCREMENT column that could, or, with --integer-keys, an integer as its primary key")
 	}
 }
 
@@ -333,8 +334,8 @@ func (p *Plan) warnOfParts(families map[family]map[name]string) {
 		return
 	}
 	some := slices.SortedFunc(slices.Values(parts[first]), name.compare)
-	p.Warnings = append(p.Warnings, fmt.Sprintf("%s and %s have a series each, and get the same ids. So have all tables whose names differ by numbers, of %d names in all. "+
-		"Where these are parts of one table, give their rule a source of its own, with key: NAME instead of {schema} and {table}, and start above the greatest id of all parts", some[0], some[1], n))
+	p.Warnings = append(p.Warnings, fmt.Sprintf("%s and %s have a series each, and get the same ids. So have all tables whose names differ by numbers, of %s in all. "+
+		"Where these are parts of one table, give their rule a source of its own, with key: NAME instead of {schema} and {table}, and start above the greatest id of all parts", some[0], some[1], plural.Of(n, "name")))
 }
 
 var digits = regexp.MustCompile(`[0-9]+`)

@@ -124,7 +124,7 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 		return nil, err
 	}
 	defer u.Close()
-	r := &reader{Server: u, tables: map[name]*table{}}
+	r := &reader{Server: u, tables: map[name]*table{}, plain: o.IntegerKeys}
 	out := &said{tables: r.tables}
 	var version string
 	if err := u.DB.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names <> 0").Scan(&version, &out.fold); err != nil {

@@ -15,6 +15,7 @@ import (
 type reader struct {
 	*upstream.Server
 	tables map[name]*table
+	plain  bool // keys that are no AUTO_INCREMENT get ids, too
 }
 
 // notSystem narrows a question about tables to those of users.
@@ -45,7 +46,7 @@ func (r *reader) list(ctx context.Context, schemas []string) error {
 		err := r.Each(ctx, q.query, func(row []string) {
 			of := name{row[0], row[1]}
 			if r.tables[of] == nil {
-				r.tables[of] = &table{}
+				r.tables[of] = &table{plain: r.plain}
 			}
 			q.row(r.tables[of], row[2:])
 		}, args...)

@@ -27,6 +27,7 @@ type table struct {
 	counter uint64   // the greatest id that AUTO_INCREMENT has given, as far as the server says
 	top     uint64   // the greatest id in the table, or given
 	unread  error    // why top is not known
+	plain   bool     // a key that is no AUTO_INCREMENT gets ids, too
 }
 
 // column is one that may hold ids.
@@ -91,8 +92,8 @@ func (c *column) declared() string {
 	return strings.ToUpper(c.kind)
 }
 
-// id returns the column that gets ids, or why the table has none: the one with AUTO_INCREMENT, else
-// the integer that is the primary key by itself.
+// id returns the column that gets ids, or why the table has none: the one with AUTO_INCREMENT, else,
+// where that is asked for, the integer that is the primary key by itself.
 func (t *table) id() (c column, why string) {
 	switch {
 	case t.kind == "VIEW" || t.kind == "SYSTEM VIEW":
@@ -133,6 +134,8 @@ func (t *table) primary() (c column, why string) {
 		return c, fmt.Sprintf("its primary key %s has a default of its own, %s", c.name, c.byDefault)
 	case slices.Contains(t.refers, c.name):
 		return c, fmt.Sprintf("its primary key %s refers to another table, which has given the id", c.name)
+	case !t.plain:
+		return c, fmt.Sprintf("its primary key %s is %s without AUTO_INCREMENT, so that the application may give the ids: --integer-keys has idproxy give them", c.name, c.declared())
 	}
 	return c, ""
 }

@@ -27,10 +27,25 @@ func Write(path string, text []byte, replace bool) (err error) {
 		return err
 	}
 	if replace {
-		return os.Rename(temporary.Name(), path)
+		return errors.Join(setAside(path), os.Rename(temporary.Name(), path))
 	}
 	if err = os.Link(temporary.Name(), path); errors.Is(err, fs.ErrExist) { // it came meanwhile
 		return there(path)
+	}
+	return err
+}
+
+// Old is where a file is that was replaced.
+func Old(path string) string { return path + ".old" }
+
+// setAside keeps what is there of a file that is replaced next.
+func setAside(path string) error {
+	err := os.Remove(Old(path))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.Link(path, Old(path))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is none
 	}
 	return err
 }

@@ -35,7 +35,7 @@ func (p *Plan) YAML() ([]byte, error) {
 		return nil, fmt.Errorf("account %q has a colon, and the dsn of a mysql store cannot name it: take another account, or --etcd", p.survey.Login.User)
 	}
 	for i, s := range p.survey.Shards {
-		at, err := p.listenFree(i)
+		at, err := p.listen(i)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,8 @@ func (p *Plan) YAML() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := f.text("x") // what the password is in is not looked at
+	f.Kept = Kept{}
+	read, err := f.text("x") // what the password is in is not looked at, nor what was in force before
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +54,6 @@ func (p *Plan) YAML() ([]byte, error) {
 		return nil, fmt.Errorf("what would be written is no configuration, and is not: %w", err)
 	}
 	return text, nil
-}
-
-// listenFree returns the address of a listener, which is that of no server.
-func (p *Plan) listenFree(i int) (string, error) {
-	at, err := p.listen(i)
-	for _, s := range p.survey.Shards {
-		if err == nil && s.At.String() == at {
-			err = fmt.Errorf("listener %s would listen on %s, where server %s is: name another address, --listen", p.survey.Shards[i].Name, at, s.Name)
-		}
-	}
-	return at, err
 }
 
 // text is the file, with a reference to the account's password.

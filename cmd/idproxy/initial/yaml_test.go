@@ -17,7 +17,7 @@ import (
 func TestYAML(t *testing.T) {
 	id := column{name: "id", kind: "bigint", auto: true}
 	tables := map[name]*table{
-		{"shop", "on"}:              {kind: "BASE TABLE", columns: []column{{name: "true", kind: "int"}}, keys: []string{"true"}},
+		{"shop", "on"}:              {kind: "BASE TABLE", columns: []column{{name: "true", kind: "int"}}, keys: []string{"true"}, plain: true},
 		{"shop", "a#b"}:             {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"${HOME}", "t"}:            {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "x\nlisteners: 1"}: {kind: "VIEW"},
@@ -32,10 +32,13 @@ func TestYAML(t *testing.T) {
 		Shards: []Shard{{"a", config.Addr{Network: "tcp", Address: "[::1]:3306"}}}, Login: Login{User: "$it's: {}", Written: "${file:/no such}"},
 		said: []*said{{tables: tables, Rights: upstream.ReadRights("'x'@'%'", upstream.Names{}, "GRANT SELECT ON *.* TO `x`@`%`")}},
 	}
-	p := s.Plan(Options{Proxies: 1, Listen: "127.0.0.1:3307", State: "./idproxy-data"})
+	p := s.Plan(Options{Proxies: 1, Listen: "127.0.0.1:3307", State: "./idproxy-data", Socket: "./admin.sock", Schema: "/usr/share/idproxy/schema.json"})
 	text, err := p.YAML()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=/usr/share/idproxy/schema.json\n")) {
+		t.Errorf("the schema is not named first: %.80s", text)
 	}
 	text = bytes.ReplaceAll(text, []byte("${file:/no such}"), []byte("${IDPROXY_PASSWORD}"))
 	cfg, err := config.Parse("x", text, func(string) (string, bool) { return "of the environment", true })
@@ -51,7 +54,7 @@ func TestYAML(t *testing.T) {
 			t.Errorf("no rule %s in %v", want, rules)
 		}
 	}
-	if len(rules) != 4 || len(cfg.Listeners) != 1 || cfg.Listeners[0].Account.User != "$it's: {}" || cfg.Listeners[0].Account.Password != "of the environment" {
+	if len(rules) != 4 || len(cfg.Listeners) != 1 || cfg.Listeners[0].Account.User != "$it's: {}" || cfg.Listeners[0].Account.Password != "of the environment" || cfg.Admin.Socket.Address != "admin.sock" {
 		t.Errorf("read back: %v, %+v", rules, cfg.Listeners)
 	}
 	if !p.Partial() || len(p.LeftOut) != 6 {
@@ -81,7 +84,10 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if left, _ := os.ReadDir(dir); len(left) != 1 {
+	if left, _ := os.ReadDir(dir); len(left) != 2 {
 		t.Errorf("files: %v", left)
+	}
+	if old, _ := os.ReadFile(Old(path)); string(old) != "one" {
+		t.Errorf("what was replaced is kept as %q", old)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"idproxy/cmd/idproxy/switches"
 	"idproxy/cmd/idproxy/upstream"
+	"idproxy/plural"
 )
 
 // enforce is the step in which all proxies begin to give ids.
@@ -69,7 +70,7 @@ func (enforce) do(ctx context.Context, m *Migration) ([]Finding, error) {
 	if err != nil || len(findings) > 0 {
 		return append(findings, finding(LevelNote, "the switch is at enforce: ids of the proxies that have heard it and of the counters cannot meet; mend the others, and run the step again")), err
 	}
-	return []Finding{finding(LevelNote, "%d proxies turned within %v", len(proxies), max(apart(proxies), time.Millisecond))}, nil
+	return []Finding{finding(LevelNote, "%s turned within %v", plural.Of(len(proxies), "proxy"), max(apart(proxies), time.Millisecond))}, nil
 }
 
 func (enforce) check(ctx context.Context, m *Migration) ([]Finding, error) {

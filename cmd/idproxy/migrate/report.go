@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,11 @@ type Report struct {
 	Steps    []Step    `json:"steps"`
 	Findings []Finding `json:"findings"`
 	Failed   bool      `json:"failed"` // what was run is not done
+}
+
+// Has reports whether something of a level was found.
+func (r *Report) Has(level string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level == level })
 }
 
 // Step is a step of a plan, and where it stands.

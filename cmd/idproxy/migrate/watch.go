@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"idproxy/cmd/idproxy/switches"
+	"idproxy/plural"
 )
 
 // watch is the step in which nothing is done but looking.
@@ -35,7 +36,7 @@ func (watch) check(ctx context.Context, m *Migration) ([]Finding, error) {
 	for _, p := range proxies {
 		for _, r := range p.refusals {
 			if r.Reason != "observed" && m.turns(r.Rule) {
-				all = append(all, finding(LevelWarning, "proxy %s refused %d times, last at %s: %s: %s", p.Address, r.Count, r.Last.Format(time.RFC3339), r.Statement, r.Text))
+				all = append(all, finding(LevelWarning, "proxy %s refused %s, last at %s: %s: %s", p.Address, plural.Of(r.Count, "time"), r.Last.Format(time.RFC3339), r.Statement, r.Text))
 			}
 		}
 	}

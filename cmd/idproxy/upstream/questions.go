@@ -135,7 +135,7 @@ func (u *Server) giveBack(q *Session) {
 	select {
 	case u.idle <- q:
 	default:
-		q.conn.Close()
+		q.quit()
 	}
 }
 
@@ -164,11 +164,22 @@ func (q *Session) connect(ctx context.Context, u *Server) (err error) {
 	if l.UpstreamTLS.Mode == config.TLSDisabled || u.Addr.Network != "tcp" {
 		return connect()
 	}
+	if u.mayBePlain() && u.isPlain(ctx) { // a server without TLS counts who comes for it and goes
+		return connect()
+	}
 	err = connect(func(c *client.Conn) error { c.SetTLSConfig(u.tls); return nil })
 	if err != nil && u.mayBePlain() && strings.Contains(err.Error(), errNoTLS) {
 		return connect()
 	}
 	return err
+}
+
+// isPlain reports whether database/sql got no TLS of the server. A server that does not say so may have
+// it.
+func (u *Server) isPlain(ctx context.Context) bool {
+	var name, cipher string
+	err := u.DB.QueryRowContext(ctx, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher)
+	return err == nil && cipher == ""
 }
 
 // watch has the connection cut when ctx is done.
@@ -179,10 +190,16 @@ func (q *Session) watch(ctx context.Context) {
 
 func (q *Session) cut() { q.raw.Close() }
 
+// quit takes leave of the server, which counts and logs whom it loses without that.
+func (q *Session) quit() {
+	_ = q.conn.Quit() // nothing is left to be done
+	q.cut()
+}
+
 // End closes the connection.
 func (q *Session) End() {
 	q.stop()
-	q.conn.Quit() //nolint:errcheck // nothing is left to be done
+	q.quit()
 }
 
 // Use chooses the default schema.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -161,6 +162,16 @@ func (g *Rights) of(schema string) map[string][]*schemaGrant {
 		}
 	}
 	return found
+}
+
+// Grant is the statement that gives the account rights on a schema.
+func (g *Rights) Grant(rights, schema string) string {
+	return fmt.Sprintf("GRANT %s ON %s.* TO %s;", rights, g.Granted(schema), g.Account)
+}
+
+// GrantEverywhere is the statement that gives it rights on the server.
+func (g *Rights) GrantEverywhere(rights string) string {
+	return fmt.Sprintf("GRANT %s ON *.* TO %s;", rights, g.Account)
 }
 
 // Granted writes a schema as GRANT has it: in the form of the grant that counts now, where there is one.

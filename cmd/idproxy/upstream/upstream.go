@@ -74,7 +74,7 @@ func (u *Server) Close() error {
 	for {
 		select {
 		case q := <-u.idle:
-			q.cut()
+			q.quit()
 		default:
 			return errors.Join(errs...)
 		}

@@ -23,6 +23,84 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
+// TestTakesLeave: a server that was asked has lost nobody, be it with TLS or without.
+func TestTakesLeave(t *testing.T) {
+	bare := harness.StartServer(t, servers.MariaDB, servers.Options{NoTLS: true})
+	for name, server := range map[string]*servers.Server{"MariaDB": harness.MariaDB(t), "MySQL": harness.MySQL(t), "without TLS": bare} {
+		t.Run(name, func(t *testing.T) {
+			schema := harness.Database(t, server)
+			root := server.Config(schema)
+			root.User, root.Passwd = servers.RootUser, servers.RootPassword
+			db := harness.Open(t, root, "")
+			for _, text := range []string{"CREATE TABLE t (id INT PRIMARY KEY)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'"} {
+				harness.MustExec(t, db, text)
+			}
+			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%'") })
+			asked := func(leave func(u *Server, q *Session)) (lost int) {
+				t.Helper()
+				before := aborted(t, db)
+				to := config.Addr{Network: "tcp", Address: server.Addr}
+				u, err := OpenAlone(&config.Listener{Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient}, Account: &config.Account{User: "guest", Password: "guest"}}, to, within)
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, err := u.Session(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := u.Describe(t.Context(), schema, "t", nil); err != nil {
+					t.Error(err)
+				}
+				leave(u, q)
+				if err := errors.Join(u.Ping(t.Context()), u.Close()); err != nil {
+					t.Error(err)
+				}
+				return aborted(t, db) - before
+			}
+			if lost := asked(func(_ *Server, q *Session) { q.End() }); lost != 0 {
+				t.Errorf("the server has lost %d that ended", lost)
+			}
+			if lost := asked(func(u *Server, q *Session) { u.giveBack(q) }); lost != 0 {
+				t.Errorf("the server has lost %d that were kept", lost)
+			}
+			if lost := asked(func(_ *Server, q *Session) { q.cut() }); lost == 0 {
+				t.Error("a connection that is cut is not counted: nothing was tested")
+			}
+		})
+	}
+}
+
+// aborted is how many connections a server says it has lost, once guest has none.
+func aborted(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		var there int
+		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER IN ('guest', 'unauthenticated user')").Scan(&there); err != nil {
+			t.Fatal(err)
+		}
+		if there == 0 {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%d connections of guest do not end", there)
+		}
+	}
+	rows, err := db.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Aborted_clients', 'Aborted_connects')")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var one int
+		if err := rows.Scan(&name, &one); err != nil {
+			t.Fatal(err)
+		}
+		n += one
+	}
+	return n
+}
+
 // TestDescribe describes a table with and without TLS, one that is not there, and for a caller
 // that is gone.
 func TestDescribe(t *testing.T) {

@@ -57,7 +57,7 @@ step "configure"
 install -m 0640 -g idproxy /dev/null /etc/idproxy/password
 echo secret >/etc/idproxy/password
 idproxy init --force --server shard0=127.0.0.1:3306 --account idproxy --password-file /etc/idproxy/password $config
-echo 'admin: {socket: unix:/run/idproxy/admin.sock}' >>$config
+grep -q "^admin:" $config # it keeps that of the package
 idproxy check --online
 systemctl reload idproxy
 until_done bash -c "journalctl -u idproxy | grep -q 'configuration reloaded'"
