@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 // stopGrace is how long idproxy may take to let its sessions go.
@@ -74,6 +75,11 @@ func (d *demo) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	// Without TLS the clients of MySQL and MariaDB of today want options that others do not know.
+	if err := servers.WriteCertificates(d.dir); err != nil {
+		return err
+	}
+	d.site.certificates = d.dir
 	config, err := d.site.config()
 	if err != nil {
 		return err

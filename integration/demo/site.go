@@ -22,6 +22,7 @@ type site struct {
 	redis          *servers.Redis // keeps the pool of worker numbers
 	schema         string
 	user, password string
+	certificates   string // folder of that which clients are shown
 }
 
 // shard is one server and the listener in front of it.
@@ -169,8 +170,8 @@ rules:
 
 // writeListener writes the listener for a shard.
 func (s *site) writeListener(b *strings.Builder, sh *shard, listen string) {
-	fmt.Fprintf(b, "  - {name: %s, listen: %q, upstream: %q, account: {user: %q, password: \"${%s}\"}}\n",
-		sh.name, listen, sh.upstream, s.user, passwordVariable)
+	fmt.Fprintf(b, "  - {name: %s, listen: %q, upstream: %q, account: {user: %q, password: \"${%s}\"}, tls: {cert: %q, key: %q}, upstream_tls: {mode: preferred}}\n",
+		sh.name, listen, sh.upstream, s.user, passwordVariable, s.certificates+"/server.pem", s.certificates+"/server.key")
 }
 
 // listenAddr is the loopback address with this port, or with any free one when another program has

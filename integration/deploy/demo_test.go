@@ -81,11 +81,16 @@ func TestDemo(t *testing.T) {
 	if len(commands) != 2 {
 		t.Fatalf("%d commands to connect, want 2:\n%s", len(commands), p.Log())
 	}
-	for i, m := range commands {
-		args := append(strings.Fields(m[2]), "-N", "-e", "INSERT INTO orders (customer, amount) VALUES ('me', 1); SELECT LAST_INSERT_ID()")
-		out, err := exec.Command(m[1], args...).CombinedOutput()
-		if want := fmt.Sprintln(8 + i); err != nil || string(out) != want {
-			t.Errorf("%s: %q, %v, want id %s", m[0], out, err, want)
+	ids := 8
+	for _, client := range harness.Clients(t) {
+		for _, m := range commands {
+			cmd := exec.Command("bash", "-c", m[0]+" -N -e \"INSERT INTO orders (customer, amount) VALUES ('me', 1); SELECT LAST_INSERT_ID()\"")
+			cmd.Env = append(os.Environ(), client.Path)
+			out, err := cmd.Output()
+			if want := fmt.Sprintln(ids); err != nil || string(out) != want {
+				t.Errorf("client of %s: %s: %q, %v, want id %s", client.Name, m[0], out, err, want)
+			}
+			ids++
 		}
 	}
 	pasted(t, p)

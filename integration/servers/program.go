@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -137,7 +138,18 @@ func findMySQL(root string) (program, error) {
 	if err := p.load(usr, filepath.Join(usr, "share/mysql"), "bin/mysql", "bin/mysqldump"); err != nil {
 		return program{}, fmt.Errorf("find MySQL: %w\nrun: scripts/install-servers.sh mysql", err)
 	}
+	p.clientArgs = append(p.clientArgs, "--plugin-dir="+filepath.Join(usr, "lib/mysql/plugin"))
 	return p, nil
+}
+
+// WriteClient writes a program mysql into a folder, which is the command-line client of a kind of server.
+func WriteClient(dir string, kind Kind, newer bool) error {
+	p, err := find(kind, newer)
+	if err != nil {
+		return err
+	}
+	text := "#!/bin/sh\nexec '" + strings.Join(append([]string{p.client}, p.clientArgs...), "' '") + "' \"$@\"\n"
+	return os.WriteFile(filepath.Join(dir, "mysql"), []byte(text), 0o700)
 }
 
 // load has p run by the dynamic loader and with the libraries of another system, which are unpacked
