@@ -59,7 +59,6 @@ func TestQuickStart(t *testing.T) {
 	here := strings.NewReplacer(
 		"bin/idproxy init", fmt.Sprintf("bin/idproxy init --listen 127.0.0.1:%d", first),
 		"23306", port(shards[0]), "23307", port(shards[1]), "-P 3307", fmt.Sprint("-P ", first), "-P 3308", fmt.Sprint("-P ", second),
-		"serve &\n", fmt.Sprintf("serve >log 2>&1 &\nuntil (: >/dev/tcp/127.0.0.1/%d) 2>/dev/null; do sleep 0.1; done\n", second),
 	)
 	var script, shown []string
 	for _, b := range blocksOf(page, string(text)) {
@@ -81,6 +80,13 @@ func TestQuickStart(t *testing.T) {
 	if len(script) != 3 || len(shown) != 4 {
 		t.Fatalf("%d blocks of commands, %d of what is shown", len(script), len(shown))
 	}
+	for line := range strings.Lines(script[2]) {
+		if connect, _, is := strings.Cut(line, " -e "); is { // as each client that users have
+			for _, client := range harness.Clients(t) {
+				script = append(script, client.Path+" "+connect+" -e 'INSERT INTO orders (item) VALUES (1)'\n")
+			}
+		}
+	}
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
@@ -94,7 +100,7 @@ func TestQuickStart(t *testing.T) {
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		log, _ := os.ReadFile(filepath.Join(dir, "idproxy.log"))
 		t.Fatalf("%v\n%s%s", err, out, log)
 	}
 	// Columns of `mysql` are apart by tabs, and the page shows them by spaces.
