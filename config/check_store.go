@@ -68,11 +68,8 @@ func checkZooKeeper(d *document, z *ZooKeeperStore, path string) {
 // does not import it.
 func checkDSN(d *document, m *MySQLStore, path string) {
 	one, many := d.has(path+"/dsn"), d.has(path+"/dsns")
-	switch {
-	case one && many:
+	if one && many {
 		d.fail(d.keys[path+"/dsns"], "\"dsn\" and \"dsns\" exclude each other: remove one of them")
-	case !one && !many && d.sound(path):
-		d.fail(d.keys[path], "\"dsn\" is missing and has no default: add it to \"mysql\"")
 	}
 	if one && m.DSN != "" {
 		dsnShape(d, d.vals[path+"/dsn"], string(m.DSN))

@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+//go:generate go test . -run TestSchema$ -rewrite
+
 // Config is the whole file. Every field says its default, which [Parse] has
 // filled in where the file does not name the key.
 type Config struct {

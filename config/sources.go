@@ -58,9 +58,9 @@ func (s *Store) KeepsSwitches() bool {
 
 // MySQLStore is a table in a MySQL or MariaDB server, or in several.
 type MySQLStore struct {
-	DSN   Secret      `yaml:"dsn"`   // user:password@tcp(host:port)/database
-	DSNs  []Secret    `yaml:"dsns"`  // several servers, any of which may be down; always in the same order
-	Table *MySQLTable `yaml:"table"` // of a system that goes on giving ids of the same series; default: idproxy's own tables
+	DSN   Secret      `yaml:"dsn,required" or:"dsns"` // user:password@tcp(host:port)/database
+	DSNs  []Secret    `yaml:"dsns"`                   // several servers, any of which may be down; always in the same order
+	Table *MySQLTable `yaml:"table"`                  // of a system that goes on giving ids of the same series; default: idproxy's own tables
 }
 
 // MySQLTable is the table of another system, which takes ranges from it, too.

@@ -60,6 +60,7 @@ prepare() {
   done
   cp -r deploy/package/. "$stage"
   cp README.md CHANGELOG.md config/example.yaml "$stage/doc"
+  cp config/schema.json "$stage"
 }
 
 # package FORMAT ARCH PROGRAM DIR

@@ -58,6 +58,7 @@ install -m 0640 -g idproxy /dev/null /etc/idproxy/password
 echo secret >/etc/idproxy/password
 idproxy init --force --server shard0=127.0.0.1:3306 --account idproxy --password-file /etc/idproxy/password $config
 grep -q "^admin:" $config # it keeps that of the package
+[ -s "$(sed -n '1s/^# yaml-language-server: $schema=//p' $config)" ] # editors find the schema
 idproxy check --online
 systemctl reload idproxy
 until_done bash -c "journalctl -u idproxy | grep -q 'configuration reloaded'"
