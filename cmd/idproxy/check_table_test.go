@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"idproxy/cmd/idproxy/check"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 // tableFindings are tables, and what check --online says of each.
@@ -171,34 +175,107 @@ func checkFindings(t *testing.T, out, level, want string) {
 	}
 }
 
-// TestCheckOnlineDenied is an account that may look at the table alone.
+// TestCheckOnlineDenied is an account that may look at the table alone. What is said of its rights comes
+// with the statements that give them.
 func TestCheckOnlineDenied(t *testing.T) {
-	server := harness.MariaDB(t)
-	name := harness.Database(t, server)
-	admin := harness.Open(t, server.Config(name), "")
-	for _, text := range []string{
-		"CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE USER little@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON " + name + ".t TO little@'%'",
-	} {
-		if _, err := admin.Exec(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	defer func() {
-		if _, err := admin.Exec("DROP USER little@'%'"); err != nil {
-			t.Error(err)
-		}
-	}()
-	path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			name := harness.Database(t, server)
+			root := server.Config(name)
+			root.User, root.Passwd = servers.RootUser, servers.RootPassword
+			admin := harness.Open(t, root, "")
+			for _, text := range []string{
+				"CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE USER little@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON " + name + ".t TO little@'%'",
+			} {
+				harness.MustExec(t, admin, text)
+			}
+			t.Cleanup(func() { harness.MustExec(t, admin, "DROP USER little@'%'") })
+			path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]
 sources: {ids: {segment: {}}}
 rules: [{table: %s.t, column: id, source: ids}]
 `, server.Addr, name))
+			checked := func() string {
+				t.Helper()
+				got := runWith(t, "", "check", "--online", "--config", path)
+				if got.status != statusFine {
+					t.Errorf("status %d: %s", got.status, got.out)
+				}
+				return got.out
+			}
+			out := checked()
+			holds(t, "the findings", out, "note: rule "+name+".t.id: not checked: column grants: the account may not look: ")
+			for what, right := range map[string]string{"what views are of": "SHOW VIEW", "triggers": "TRIGGER", "events": "EVENT"} {
+				holds(t, "the findings", out, fmt.Sprintf("note: listener a: not checked: %s in %s: account 'little'@'%%' has no %s there: run GRANT %[3]s ON `%[2]s`.* TO 'little'@'%%';\n", what, name, right))
+			}
+			routines := "SELECT on mysql.*: run GRANT SELECT ON `mysql`.* TO 'little'@'%';\n"
+			if server.Kind == servers.MySQL {
+				routines = "SHOW_ROUTINE: run GRANT SHOW_ROUTINE ON *.* TO 'little'@'%';\n"
+			}
+			holds(t, "the findings", out, "note: listener a: not checked: what routines do: account 'little'@'%' has no "+routines)
+			for _, grant := range regexp.MustCompile(`GRANT [^;]*;`).FindAllString(out, -1) {
+				harness.MustExec(t, admin, grant)
+			}
+			if after := checked(); strings.Contains(after, "not checked") {
+				t.Errorf("with the rights of the statements it says %s", after)
+			}
+		})
+	}
+}
+
+// TestCheckOnlineGroups: what is found of many tables is said once, behind what is worse, and counted.
+func TestCheckOnlineGroups(t *testing.T) {
+	server := harness.MariaDB(t)
+	name := harness.Database(t, server)
+	admin := harness.Open(t, server.Config(name), "")
+	for i := range 24 {
+		harness.MustExec(t, admin, fmt.Sprintf("CREATE TABLE t%d (id BIGINT AUTO_INCREMENT PRIMARY KEY)", i))
+	}
+	harness.MustExec(t, admin, "CREATE TABLE u (id BIGINT NOT NULL DEFAULT 0 PRIMARY KEY)")
+	path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
+sources: {ids: {segment: {}}}
+rules:
+  - {table: "%s.t*", column: id, source: ids}
+  - {table: "%[2]s.u", column: id, source: ids}
+`, server.Addr, name))
 	got := runWith(t, "", "check", "--online", "--config", path)
-	if got.status != statusFine {
-		t.Errorf("status %d: %s", got.status, got.out)
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	level := func(line string) int {
+		for i, word := range []string{": error: ", ": warning: ", ": note: ", "fine ("} {
+			if strings.Contains(line, word) {
+				return i
+			}
+		}
+		return -1
 	}
-	holds(t, "the findings", got.out, "note: rule "+name+".t.id: not checked: column grants: the account may not look: ")
-	for what, right := range map[string]string{"what views are of": "SHOW VIEW", "triggers": "TRIGGER", "events": "EVENT"} {
-		holds(t, "the findings", got.out, "note: listener a: not checked: "+what+" in "+name+": account 'little'@'%' has no "+right+" there\n")
+	worst, said := 0, 0
+	for i, line := range lines {
+		if strings.Contains(line, ": note: the column has AUTO_INCREMENT: ") {
+			said++
+			rule := "rule " + name + ".t*.id: table " + name + ".t"
+			if want := "    24 times: " + rule + "0; " + rule + "1; "; !strings.HasPrefix(lines[i+1], want) || !strings.HasSuffix(lines[i+1], "; and 16 more, which --json has") {
+				t.Errorf("places %q, want %q", lines[i+1], want)
+			}
+		}
+		if l := level(line); l >= 0 && l < worst {
+			t.Errorf("%q comes behind what is less bad", line)
+		} else if l > worst {
+			worst = l
+		}
 	}
-	holds(t, "the findings", got.out, "note: listener a: not checked: what routines do: account 'little'@'%' has no SELECT on mysql.*\n")
+	if said != 1 || worst != 3 {
+		t.Errorf("said %d times: %s", said, got.out)
+	}
+	holds(t, "a warning", got.out, ": warning: rule "+name+".u.id: the column has a default")
+	if last := lines[len(lines)-1]; !regexp.MustCompile(`: fine \(.*\); \d+ warnings?, 2\d notes$`).MatchString(last) {
+		t.Errorf("it ends with %q", last)
+	}
+	var report check.Report
+	as := runWith(t, "", "check", "--online", "--json", "--config", path)
+	if err := json.Unmarshal([]byte(as.out), &report); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(report.Groups, func(g check.Group) bool { return len(g.Of) == 24 })
+	if i < 0 || report.Groups[i].Of[23].About != "rule "+name+".t*.id: table "+name+".t9" || report.Findings[0].Level != check.LevelWarning {
+		t.Errorf("as JSON it is %+v", report)
+	}
 }

@@ -102,7 +102,7 @@ func TestCheckNamesMissingCertificate(t *testing.T) {
 	if got.status != statusFinding {
 		t.Errorf("status %d", got.status)
 	}
-	holds(t, "the finding", got.out, filepath.Join(filepath.Dir(path), "gone.pem"))
+	holds(t, "the finding", got.out, path+":1:13: error: listener a: tls: open "+filepath.Join(filepath.Dir(path), "gone.pem"))
 }
 
 // TestCheckTLS: what TLS does not protect from is named, and so are certificates near their end.
@@ -290,7 +290,8 @@ func TestCheckOnlineServerUnreachable(t *testing.T) {
 		t.Errorf("status %d", got.status)
 	}
 	holds(t, "the listener's finding", got.out, path+":1:13: error: listener a: server "+addr)
-	holds(t, "the source's finding", got.out, path+":4:3: error: source ids: ")
+	holds(t, "the sources' finding", got.out, path+":4:3: error: mysql store ")
+	holds(t, "the sources' finding", got.out, "\n    2 times: source ids; source late\n")
 	holds(t, "the cause", got.out, "connection refused")
 	if strings.Contains(got.out, "app:app") {
 		t.Errorf("a password in %q", got.out)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 func TestServeNamesPortInUse(t *testing.T) {
@@ -36,6 +37,45 @@ func TestServeStopsInGoodOrder(t *testing.T) {
 	log := serveUntilListening(t, path)()
 	holds(t, "the log", log, "msg=listening listen=127.0.0.1:")
 	holds(t, "the log", log, "msg=stopped")
+}
+
+// TestServeTakesLeave: a server has lost nobody when an idproxy has ended that asked it.
+func TestServeTakesLeave(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) {
+			schema := harness.Database(t, server)
+			root := server.Config(schema)
+			root.User, root.Passwd = servers.RootUser, servers.RootPassword
+			db := harness.Open(t, root, "")
+			for _, text := range []string{
+				"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'",
+				"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON " + schema + ".* TO caller@'%'",
+			} {
+				harness.MustExec(t, db, text)
+			}
+			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%', caller@'%'") })
+			before := harness.Lost(t, db, "guest")
+			p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: guest, password: guest}}]
+admin: {socket: unix:admin.sock}
+sources: {ids: {segment: {}}}
+rules: [{table: %s.t, column: id, source: ids}]
+`, server.Addr, schema))
+			as := server.Config(schema)
+			as.User, as.Passwd = "caller", "caller"
+			caller := harness.Open(t, as, p.Addr("a"))
+			harness.MustExec(t, caller, "INSERT INTO t (a) VALUES (1)")
+			if err := caller.Close(); err != nil {
+				t.Error(err)
+			}
+			harness.Lost(t, db, "caller") // it waits until the session is over, which a stop would cut
+			if err := p.Stop(time.Minute); err != nil {
+				t.Error(err)
+			}
+			if lost := harness.Lost(t, db, "guest") - before; lost != 0 {
+				t.Errorf("the server has lost %d", lost)
+			}
+		})
+	}
 }
 
 func TestServeRefusesBadFile(t *testing.T) {

@@ -38,7 +38,7 @@ func TestTakesLeave(t *testing.T) {
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%'") })
 			asked := func(leave func(u *Server, q *Session)) (lost int) {
 				t.Helper()
-				before := aborted(t, db)
+				before := harness.Lost(t, db, "guest")
 				to := config.Addr{Network: "tcp", Address: server.Addr}
 				u, err := OpenAlone(&config.Listener{Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient}, Account: &config.Account{User: "guest", Password: "guest"}}, to, within)
 				if err != nil {
@@ -55,7 +55,7 @@ func TestTakesLeave(t *testing.T) {
 				if err := errors.Join(u.Ping(t.Context()), u.Close()); err != nil {
 					t.Error(err)
 				}
-				return aborted(t, db) - before
+				return harness.Lost(t, db, "guest") - before
 			}
 			if lost := asked(func(_ *Server, q *Session) { q.End() }); lost != 0 {
 				t.Errorf("the server has lost %d that ended", lost)
@@ -68,37 +68,6 @@ func TestTakesLeave(t *testing.T) {
 			}
 		})
 	}
-}
-
-// aborted is how many connections a server says it has lost, once guest has none.
-func aborted(t *testing.T, db *sql.DB) (n int) {
-	t.Helper()
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		var there int
-		if err := db.QueryRow("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER IN ('guest', 'unauthenticated user')").Scan(&there); err != nil {
-			t.Fatal(err)
-		}
-		if there == 0 {
-			break
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatalf("%d connections of guest do not end", there)
-		}
-	}
-	rows, err := db.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Aborted_clients', 'Aborted_connects')")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		var one int
-		if err := rows.Scan(&name, &one); err != nil {
-			t.Fatal(err)
-		}
-		n += one
-	}
-	return n
 }
 
 // TestDescribe describes a table with and without TLS, one that is not there, and for a caller
