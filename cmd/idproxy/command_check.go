@@ -60,7 +60,12 @@ func printReport(w io.Writer, report *check.Report) error {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintln(w, report.Summary)
+	if report.Counts != "" {
+		fmt.Fprintln(w, report.Counts)
+	}
+	if !report.Failed() {
+		fmt.Fprintln(w, report.Fine)
+	}
 	return nil
 }
 

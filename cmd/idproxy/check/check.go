@@ -17,7 +17,8 @@ import (
 type Report struct {
 	Findings []Finding `json:"findings"` // the worst first
 	Groups   []Group   `json:"groups"`   // the same, those with one text together
-	Summary  string    `json:"-"`        // whether all is fine, and how many of each level there are
+	Counts   string    `json:"-"`        // how many of each level there are; empty: none
+	Fine     string    `json:"-"`        // what is said when nothing is wrong
 }
 
 // Failed reports whether something is wrong.
@@ -34,11 +35,8 @@ func File(ctx context.Context, file string, online bool) (*Report, error) {
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return slices.Index(levels, a.Level) - slices.Index(levels, b.Level) })
 	r.Groups = group(r.Findings)
-	switch counts := r.counts(); {
-	case r.Failed():
-		r.Summary = file + ": " + counts
-	case counts != "":
-		r.Summary += "; " + counts
+	if len(r.Findings) > 0 {
+		r.Counts = file + ": " + r.counts()
 	}
 	return r, nil
 }
@@ -73,7 +71,7 @@ func find(ctx context.Context, file string, online bool) (*Report, error) {
 	if online {
 		r.Findings = append(r.Findings, c.run(ctx)...)
 	}
-	r.Summary = fmt.Sprintf("%s: fine (listeners %d, stores %d, sources %d, rules %d)", cfg.Path, len(cfg.Listeners), len(cfg.Stores), len(cfg.Sources), len(cfg.Rules))
+	r.Fine = fmt.Sprintf("%s: fine (listeners %d, stores %d, sources %d, rules %d)", cfg.Path, len(cfg.Listeners), len(cfg.Stores), len(cfg.Sources), len(cfg.Rules))
 	return r, nil
 }
 
