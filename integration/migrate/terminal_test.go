@@ -74,9 +74,10 @@ func TestFromTerminal(t *testing.T) {
 	if out, err := check.CombinedOutput(); err != nil {
 		t.Errorf("check --online: %v\n%s", err, out)
 	}
-	listeners := strings.NewReplacer(`"127.0.0.1:3307"`, "127.0.0.1:0", `"127.0.0.1:3308"`, "127.0.0.1:0")
-	s.restart(0, listeners.Replace(string(text)))
-	s.restart(1, listeners.Replace(string(text)))
+	// Each of the two gets an admin socket of its own.
+	apart := strings.NewReplacer(`"127.0.0.1:3307"`, "127.0.0.1:0", `"127.0.0.1:3308"`, "127.0.0.1:0", "admin: {socket: \"unix:./admin.sock\"}\n", "")
+	s.restart(0, apart.Replace(string(text)))
+	s.restart(1, apart.Replace(string(text)))
 	a := s.run()
 	s.begin("observe", "lift", "enforce")
 	a.more(60)
