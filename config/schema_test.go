@@ -201,8 +201,8 @@ func validate(t testing.TB, text string) error {
 	return compiled.Validate(value)
 }
 
-// TestSchemaOfFiles: each configuration of the repository is one by the schema, too, and with a wrong
-// key none is.
+// TestSchemaOfFiles: each configuration of the repository is one by the schema, too, and with a
+// wrong key none is.
 func TestSchemaOfFiles(t *testing.T) {
 	files, err := filepath.Glob("../examples/*/*.yaml")
 	if err != nil {
@@ -231,8 +231,8 @@ func TestSchemaOfFiles(t *testing.T) {
 	}
 }
 
-// TestSchemaOfKeys: an unknown key is found wherever it is, as are words and kinds that are none; and
-// a reference may stand for each value.
+// TestSchemaOfKeys: an unknown key is found wherever it is, as are words and kinds that are none;
+// and a reference may stand for each value.
 func TestSchemaOfKeys(t *testing.T) {
 	said := regexp.MustCompile(`unknown key|must be (a mapping|a list|a whole number|true or false|a duration with its unit|a size|a percentage)|has no default: add it( |$)|has (no|more than one) kind`)
 	n := 0

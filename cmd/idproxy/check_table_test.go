@@ -175,8 +175,8 @@ func checkFindings(t *testing.T, out, level, want string) {
 	}
 }
 
-// TestCheckOnlineDenied is an account that may look at the table alone. What is said of its rights comes
-// with the statements that give them.
+// TestCheckOnlineDenied is an account that may look at the table alone. What is said of its rights
+// comes with the statements that give them.
 func TestCheckOnlineDenied(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
@@ -222,7 +222,8 @@ rules: [{table: %s.t, column: id, source: ids}]
 	}
 }
 
-// TestCheckOnlineGroups: what is found of many tables is said once, behind what is worse, and counted.
+// TestCheckOnlineGroups: what is found of many tables is said once, behind what is worse, and
+// counted.
 func TestCheckOnlineGroups(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)

@@ -182,7 +182,8 @@ func (f *initFlags) read(ctx context.Context, q questions) (*initial.Survey, ini
 	}
 }
 
-// accessDenied is the number of a server's error for an account that it does not know, or a password.
+// accessDenied is the number of a server's error for an account that it does not know, or a
+// password.
 const accessDenied = 1045
 
 // login is the account with its password, and how the configuration names that.

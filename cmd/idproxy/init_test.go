@@ -327,8 +327,8 @@ func TestInitQuestions(t *testing.T) {
 	}
 }
 
-// TestInitAsksAgain: on a terminal a wrong password, and a server that is not there, do not end it. What
-// the flags say is not asked for.
+// TestInitAsksAgain: on a terminal a wrong password, and a server that is not there, do not end
+// it. What the flags say is not asked for.
 func TestInitAsksAgain(t *testing.T) {
 	server := harness.MariaDB(t)
 	for _, tt := range []struct {

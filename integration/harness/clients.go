@@ -13,8 +13,8 @@ type CommandLine struct {
 	Path string // PATH=..., where the client is called mysql
 }
 
-// Clients are those of MariaDB and MySQL, the newest of both among them: what pages print must work with
-// each.
+// Clients are those of MariaDB and MySQL, the newest of both among them: what pages print must
+// work with each.
 func Clients(t testing.TB) (list []CommandLine) {
 	t.Helper()
 	for _, one := range []struct {

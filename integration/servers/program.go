@@ -142,7 +142,8 @@ func findMySQL(root string) (program, error) {
 	return p, nil
 }
 
-// WriteClient writes a program mysql into a folder, which is the command-line client of a kind of server.
+// WriteClient writes a program mysql into a folder, which is the command-line client of a kind of
+// server.
 func WriteClient(dir string, kind Kind, newer bool) error {
 	p, err := find(kind, newer)
 	if err != nil {

@@ -24,8 +24,8 @@ func (t *tableCheck) run(ctx context.Context) {
 // columnGrants is the part of a check that reads tables of the server's own.
 const columnGrants = "column grants"
 
-// deniedOn are the numbers of a server's errors for a schema, table or column that the account may not
-// use.
+// deniedOn are the numbers of a server's errors for a schema, table or column that the account may
+// not use.
 var deniedOn = []uint16{1044, 1142, 1143}
 
 func (t *tableCheck) look(ctx context.Context) error {

@@ -19,7 +19,7 @@ type Options struct {
 	Listen  string   // host:port of the first listener; the others have the next ports
 	Schemas []string // that are read; nil: all
 	CA      string   // file of who signed the servers' certificates; empty: they are not verified
-	Cert    string   // file of the certificate that clients are shown, and Key that of its key; empty: listeners offer no TLS
+	Cert    string   // file of what clients are shown, and Key of its key; empty: listeners offer no TLS
 	Key     string
 	Switch  string // that turns the modes of all rules, for idproxy migrate; empty: rules enforce
 	State   string // folder of a file store

@@ -92,8 +92,8 @@ func (c *column) declared() string {
 	return strings.ToUpper(c.kind)
 }
 
-// id returns the column that gets ids, or why the table has none: the one with AUTO_INCREMENT, else,
-// where that is asked for, the integer that is the primary key by itself.
+// id returns the column that gets ids, or why the table has none: the one with AUTO_INCREMENT,
+// else, where that is asked for, the integer that is the primary key by itself.
 func (t *table) id() (c column, why string) {
 	switch {
 	case t.kind == "VIEW" || t.kind == "SYSTEM VIEW":

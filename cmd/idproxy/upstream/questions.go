@@ -174,8 +174,8 @@ func (q *Session) connect(ctx context.Context, u *Server) (err error) {
 	return err
 }
 
-// isPlain reports whether database/sql got no TLS of the server. A server that does not say so may have
-// it.
+// isPlain reports whether database/sql got no TLS of the server. A server that does not say so may
+// have it.
 func (u *Server) isPlain(ctx context.Context) bool {
 	var name, cipher string
 	err := u.DB.QueryRowContext(ctx, "SHOW SESSION STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher)
