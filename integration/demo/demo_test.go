@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"idproxy/config"
+	"idproxy/integration/servers"
+)
 
 func TestSideBySide(t *testing.T) {
 	got := sideBySide([][]string{{"a", "1", "22"}, {"bbb", "3"}, {"c", "4", "5", "6"}})
@@ -13,5 +19,23 @@ func TestSideBySide(t *testing.T) {
 `
 	if got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestPatience: the demo's INSERTs wait for as long as a busy machine takes.
+func TestPatience(t *testing.T) {
+	s := &site{shards: []*shard{{name: "shard0", upstream: "127.0.0.1:3306"}}, redis: &servers.Redis{Addr: "127.0.0.1:6379"}, schema: "shop"}
+	first, err := s.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{first, s.secondConfig("127.0.0.1:0")} {
+		c, err := config.Parse("idproxy.yaml", []byte(text), func(string) (string, bool) { return "", true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := c.Limits; min(l.IDWait, l.Handshake) < time.Minute {
+			t.Errorf("limits %+v of\n%s", l, text)
+		}
 	}
 }

@@ -8,5 +8,5 @@
 //
 // UPSTREAM=host:port[,host:port ...] takes servers that are there instead of private ones, with the
 // account UPSTREAM_USER (default root) and UPSTREAM_PASSWORD (default empty). In them it creates
-// the database idproxy_demo and leaves it there.
+// the database idproxy_demo, which stays: at the end the demo says how to remove it.
 package main

@@ -116,12 +116,17 @@ func (d *demo) wait(ctx context.Context) error {
 }
 
 // stop ends idproxy first, so that it can give back unused ids and its worker number, then the
-// servers.
+// servers. What it made in servers that are not its own stays.
 func (d *demo) stop() error {
 	var err error
 	for _, p := range []*harness.Proxy{d.second, d.proxy} {
 		if p != nil {
 			err = errors.Join(err, p.Stop(stopGrace))
+		}
+	}
+	for _, sh := range d.site.shards {
+		if sh.touched && sh.server == nil {
+			d.say("database %s stays on %s; to remove it: DROP DATABASE %[1]s", d.site.schema, sh.upstream)
 		}
 	}
 	return errors.Join(err, d.site.stop())

@@ -31,6 +31,7 @@ type shard struct {
 	upstream string // the server's own address
 	listen   string // idproxy's address for it
 	server   *servers.Server
+	touched  bool // its database is made, or may be
 }
 
 // passwordVariable carries the account's password into the configuration.
@@ -116,6 +117,7 @@ func (s *site) createTables(ctx context.Context, sh *shard) error {
 		return err
 	}
 	defer db.Close()
+	sh.touched = true
 	for _, text := range []string{
 		"CREATE DATABASE IF NOT EXISTS " + s.schema,
 		"CREATE TABLE IF NOT EXISTS " + s.schema + ".orders (id BIGINT PRIMARY KEY, customer VARCHAR(40) NOT NULL, amount DECIMAL(8,2) NOT NULL DEFAULT 0)",
@@ -127,6 +129,10 @@ func (s *site) createTables(ctx context.Context, sh *shard) error {
 	}
 	return nil
 }
+
+// patience has statements and clients wait while the machine has much else to do. The first INSERT
+// waits until both servers have said what the greatest id is.
+const patience = "limits: {id_wait: 1m, handshake: 1m, connect_timeout: 1m}\n"
 
 // config is idproxy's configuration: a listener per shard, orders numbered from one segment for all
 // of them, events by snowflake with a worker number from Redis.
@@ -148,7 +154,7 @@ sources:
 rules:
   - {table: %[1]s.orders, column: id, source: order_id}
   - {table: %[1]s.events, column: id, source: event_id}
-`, s.schema, s.redis.Addr)
+%[3]s`, s.schema, s.redis.Addr, patience)
 	return b.String(), nil
 }
 
@@ -164,7 +170,7 @@ sources:
   event_id: {snowflake: {workers: leases}}
 rules:
   - {table: %[1]s.events, column: id, source: event_id}
-`, s.schema, s.redis.Addr)
+%[3]s`, s.schema, s.redis.Addr, patience)
 	return b.String()
 }
 

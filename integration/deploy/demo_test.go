@@ -119,6 +119,7 @@ func TestDemo(t *testing.T) {
 func TestDemoWithExistingServer(t *testing.T) {
 	// Not beside TestDemo: both would take port 3317 for their second idproxy.
 	server := harness.MySQL(t)
+	var remove string
 	env := []string{"UPSTREAM=" + server.Addr, "UPSTREAM_USER=root", "UPSTREAM_PASSWORD=root"}
 	for _, want := range []string{"4 rows in orders, 4 different ids", "8 rows in orders, 8 different ids"} {
 		p := startDemo(t, env...)
@@ -131,8 +132,13 @@ func TestDemoWithExistingServer(t *testing.T) {
 		if err := p.Stop(time.Minute); err != nil {
 			t.Errorf("the demo ended with %v:\n%s", err, p.LogTail(20))
 		}
+		drop := regexp.MustCompile(`idproxy_demo stays on (\S+); to remove it: (DROP DATABASE \w+)\n`).FindStringSubmatch(p.Log())
+		if drop == nil || drop[1] != server.Addr {
+			t.Fatalf("the demo does not say what stays where:\n%s", p.LogTail(20))
+		}
+		remove = drop[2]
 	}
-	if _, err := harness.Open(t, server.Config(""), "").Exec("DROP DATABASE idproxy_demo"); err != nil {
+	if _, err := harness.Open(t, server.Config(""), "").Exec(remove); err != nil {
 		t.Error(err)
 	}
 }
