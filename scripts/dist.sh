@@ -7,7 +7,7 @@
 #
 # First govulncheck looks for known vulnerabilities that the program reaches. It asks https://vuln.go.dev. Elsewhere set
 # GOVULNDB=file:///path to a copy of https://storage.googleapis.com/go-vulndb/vulndb.zip, unpacked, or GOVULNDB=none to go on
-# without. The version is that of git's tag, v1.2.3; Go writes it into the program, which says it with --version.
+# without. What cannot be had without a network is left out, and the last line names it. The version is that of git's tag, v1.2.3; Go writes it into the program, which says it with --version.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,21 +19,26 @@ trap 'rm -rf "$scratch"' EXIT
 
 say() { printf 'dist: %s\n' "$*" >&2; }
 
+skipped=()
+skip() { say "skipped: $*"; skipped+=("$*"); }
+
+# tool PACKAGE builds a program of others in $scratch/bin, and is false where it cannot be had.
+tool() { GOBIN=$scratch/bin go install "$1" >"$scratch/tool" 2>&1 || { tail -n 2 "$scratch/tool" >&2; false; }; }
+
 look_for_vulnerabilities() {
   local log=$scratch/govulncheck
   if [ "${GOVULNDB-}" = none ]; then
-    say "known vulnerabilities were not looked for: GOVULNDB is none"
-    return
-  fi
-  if go run "$govulncheck" ${GOVULNDB:+-db "$GOVULNDB"} ./... 2>&1 | tee "$log" >&2; then
-    return
-  fi
-  if grep -q 'fetching vulnerabilities' "$log"; then
-    say "the database of vulnerabilities cannot be reached: set GOVULNDB=file:///path to a copy, or GOVULNDB=none to go on without"
+    skip "known vulnerabilities, for GOVULNDB is none"
+  elif ! tool "$govulncheck"; then
+    skip "known vulnerabilities, for govulncheck cannot be had"
+  elif "$scratch/bin/govulncheck" ${GOVULNDB:+-db "$GOVULNDB"} ./... 2>&1 | tee "$log" >&2; then
+    say "no known vulnerability"
+  elif grep -q 'fetching vulnerabilities' "$log"; then
+    skip "known vulnerabilities, for their database cannot be reached; GOVULNDB=file:///path is a copy"
   else
     say "govulncheck found something, or could not look: see above"
+    exit 1
   fi
-  exit 1
 }
 
 # compile OS ARCH PROGRAM
@@ -58,6 +63,8 @@ prepare() {
   for page in idproxy.service idproxy.socket; do
     sed 's,/usr/local/bin/,/usr/bin/,' "deploy/systemd/$page" >"$stage/$page"
   done
+  # Further processes on the same machine, each with folders of its own. docs/operations.md has this line, too.
+  sed -E 's,(/etc/|/var/lib/|Directory=)idproxy,&-%i,' "$stage/idproxy.service" >"$stage/idproxy@.service"
   cp -r deploy/package/. "$stage"
   cp README.md CHANGELOG.md config/example.yaml "$stage/doc"
   cp config/schema.json "$stage"
@@ -71,12 +78,14 @@ package() {
   # 1.2.3, 1.2.3~rc1, and of a commit without a tag 0.0.0~20260102030405.0123456789ab: lower than any version.
   PACKAGE_VERSION=$(sed 's/^v//; s/-/~/; s/-/./g' <<<"$version") ARCH=$2 \
     MAINTAINER="$(git log -1 --format='%an <%ae>')" \
-    go -C "$scratch/stage" run "$nfpm" package --packager "$1" --target "$4" >&2
+    env -C "$scratch/stage" "$scratch/bin/nfpm" package --packager "$1" --target "$4" >&2
 }
 
 everything() {
-  local dist=$PWD/dist os arch program
+  local dist=$PWD/dist os arch program lists=yes packages=yes
   look_for_vulnerabilities
+  tool "$cyclonedx" || { skip "what is in each program, for cyclonedx-gomod cannot be had"; lists=; }
+  tool "$nfpm" || { skip "packages, for nfpm cannot be had"; packages=; }
   prepare
   rm -rf "$dist"
   mkdir -p "$dist"
@@ -84,21 +93,24 @@ everything() {
     for arch in amd64 arm64; do
       program=$dist/idproxy-$version-$os-$arch
       compile "$os" "$arch" "$program"
-      go run "$cyclonedx" bin -json -std -noserial -version "$version" -output "$program.cdx.json" "$program"
-      sed -i "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)\"/" "$program.cdx.json"
-      [ "$os" = linux ] || continue
+      if [ -n "$lists" ]; then
+        "$scratch/bin/cyclonedx-gomod" bin -json -std -noserial -version "$version" -output "$program.cdx.json" "$program"
+        sed -i "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)\"/" "$program.cdx.json"
+      fi
+      [ "$os" = linux ] && [ -n "$packages" ] || continue
       package deb "$arch" "$program" "$dist"
       package rpm "$arch" "$program" "$dist"
     done
   done
   (cd "$dist" && sha256sum -- * >SHA256SUMS && sha256sum --quiet -c SHA256SUMS)
-  say "made $(find "$dist" -type f | wc -l) files in dist/"
+  say "made $(find "$dist" -type f | wc -l) files in dist/${skipped[*]:+, without:$(printf ' %s;' "${skipped[@]}")}"
 }
 
 case $# in
 0) everything ;;
 2)
   [ "$1" = package ] || { sed -n '5,6s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+  tool "$nfpm" || { say "nfpm cannot be had"; exit 1; }
   prepare
   arch=$(go env GOHOSTARCH)
   compile linux "$arch" "$scratch/program"

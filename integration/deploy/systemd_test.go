@@ -181,3 +181,26 @@ func TestUnitFilter(t *testing.T) {
 	}
 	t.Logf("%d system calls, of %d that pass", len(calls), len(allowed(t, unit)))
 }
+
+// TestUnitTemplate: what makes a template of the unit gives each process folders of its own, and
+// the page has the line that packages are made with.
+func TestUnitTemplate(t *testing.T) {
+	const edit = `sed -E 's,(/etc/|/var/lib/|Directory=)idproxy,&-%i,'`
+	for _, name := range []string{"scripts/dist.sh", "docs/operations.md"} {
+		if text, err := os.ReadFile(filepath.Join(root, name)); err != nil || !strings.Contains(string(text), edit) {
+			t.Errorf("%s does not have %s (%v)", name, edit, err)
+		}
+	}
+	out, err := exec.Command("sh", "-c", edit+" "+filepath.Join(root, unitFile)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"ExecStart=/usr/local/bin/idproxy serve --config /etc/idproxy-%i/idproxy.yaml", "User=idproxy", "WorkingDirectory=/var/lib/idproxy-%i",
+		"StateDirectory=idproxy-%i", "RuntimeDirectory=idproxy-%i", "ReadWritePaths=-/etc/idproxy-%i",
+	} {
+		if !strings.Contains(string(out), "\n"+line+"\n") {
+			t.Errorf("the template does not say %s:\n%s", line, out)
+		}
+	}
+}

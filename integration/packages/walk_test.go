@@ -108,7 +108,14 @@ func installRPM(t *testing.T, path string) {
 		must(t, "rpm", append([]string{"--root", dir, "--nodeps"}, args...)...)
 	}
 	inside := func(args ...string) { t.Helper(); must(t, "chroot", append([]string{dir}, args...)...) }
+	inside("groupadd", "--system", "idproxy") // somebody has made it by hand, and a configuration
+	inside("sh", "-c", "install -d /etc/idproxy; echo 'listeners: [{listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}]' >/etc/idproxy/idproxy.yaml")
 	rpm("--install", path)
+	inside("grep", "-q", "^listeners: .{listen", "/etc/idproxy/idproxy.yaml")
+	inside("mv", "/etc/idproxy/idproxy.yaml.rpmnew", "/etc/idproxy/idproxy.yaml")
+	if out, err := exec.CommandContext(t.Context(), "rpm", "-qp", "--requires", path).CombinedOutput(); err != nil || !strings.Contains(string(out), "(shadow-utils or shadow)") {
+		t.Errorf("requires: %v\n%s", err, out)
+	}
 	rpm("--verify", "idproxy")
 	inside("idproxy", "check")
 	inside("runuser", "-u", "idproxy", "--", "idproxy", "check")

@@ -77,6 +77,22 @@ want "system calls are filtered, and no privilege can be had" "$(awk '/^(CapEff|
 want "files that are not its own" "$(awk '$5 ~ "^/(usr|etc)?$" && $6 !~ "^ro" { print $5 }' /proc/$pid/mountinfo)" ""
 systemd-analyze security --threshold=20 --no-pager idproxy.service | tail -n 1
 
+step "a second process, by the template"
+install -d -m 0750 -o idproxy -g idproxy /etc/idproxy-b
+cat >/etc/idproxy-b/idproxy.yaml <<END
+listeners: [{listen: 127.0.0.1:3317, upstream: 127.0.0.1:3306}]
+admin: {socket: unix:/run/idproxy-b/admin.sock}
+stores: {local: {file: {dir: /var/lib/idproxy-b/data}}}
+sources: {b: {segment: {store: local, start: 900000000}}}
+rules: [{table: shop.b, column: id, source: b}]
+END
+mariadb -e 'CREATE TABLE shop.b (id BIGINT PRIMARY KEY, v INT)'
+systemctl start idproxy@b
+want "an id of the second" "$(mariadb -h 127.0.0.1 -P 3317 -uapp -papp -N shop -e 'INSERT INTO b (v) VALUES (1); SELECT id FROM b')" 900000000
+idproxy status --config /etc/idproxy-b/idproxy.yaml
+idproxy status
+mariadb -e 'DROP TABLE shop.b'
+
 step "the password by a credential, which only root can read"
 [ "$(grep -c '{file:[^}]*password}' $config)" -gt 0 ] || { cat $config; exit 1; }
 mv /etc/idproxy/password /walk/password
@@ -125,6 +141,8 @@ step "remove"
 journalctl -o cat -u idproxy | grep -c msg=stopped >/walk/stopped
 apt-get -qq -y remove idproxy
 want "the service" "$(systemctl is-active idproxy.service || true)" inactive
+want "the second process" "$(systemctl is-active idproxy@b || true)" inactive
+rm -r /etc/idproxy-b /var/lib/idproxy-b
 want "programs that stopped in order, and were not killed" "$(journalctl -o cat -u idproxy | grep -c msg=stopped)" $(($(cat /walk/stopped) + 1))
 [ -e $config ] && [ -e /var/lib/idproxy/data/segments ]
 
@@ -151,12 +169,15 @@ touch /etc/idproxy.left
 listed | sort | comm -13 /walk/before - | grep -qx /etc/idproxy.left || { echo "what is left behind is not found"; exit 1; }
 rm /etc/idproxy.left
 
-step "install again, over the state that stayed"
+step "install again, over the state that stayed, beside a configuration that was there before"
 useradd --system other # idproxy gets another number than before
-apt-get -qq -y install /walk/idproxy.deb
-install -m 0640 -g idproxy /walk/kept/idproxy.yaml /etc/idproxy
+groupadd --system idproxy
+install -D -m 0640 -g idproxy /walk/kept/idproxy.yaml $config
 install -m 0640 -g idproxy /walk/password /etc/idproxy
 sed -i 's/{credential:db}/{file:password}/' $config
+cp $config /walk/idproxy.yaml
+apt-get -qq -y -o Dpkg::Options::=--force-confold install /walk/idproxy.deb
+cmp $config /walk/idproxy.yaml
 mariadb -e 'DELETE FROM shop.orders'
 systemctl restart idproxy
 until_done through "INSERT INTO orders (customer) VALUES ('flo')"
