@@ -21,7 +21,7 @@ stamped() { while IFS= read -r line; do printf '%5d s  %s\n' "$SECONDS" "$line";
   cp /etc/resolv.conf /etc/hosts "$root/etc"
   cp -r /usr/local/share/ca-certificates "$root/usr/local/share"
   env -u TMPDIR chroot "$root" update-ca-certificates >/dev/null
-  git clone -q . "$root/root/idproxy"
+  git clone -q . "$root/srv/idproxy"
   echo "a bare Debian, and the clone in it: $*"
   # In namespaces of its own, so that no mount and no process stays.
   # shellcheck disable=SC2016 # for the shells in there
@@ -29,5 +29,5 @@ stamped() { while IFS= read -r line; do printf '%5d s  %s\n' "$SECONDS" "$line";
     mount -t proc proc "$0/proc"
     for folder in dev sys; do mount --rbind "/$folder" "$0/$folder"; done
     trap - INT
-    exec chroot "$0" env -i HOME=/root TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c "cd /root/idproxy && exec \"\$@\"" bash "$@"' "$root" "$@"
+    exec chroot "$0" env -i HOME=/srv TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c "cd /srv/idproxy && exec \"\$@\"" bash "$@"' "$root" "$@"
 } 2>&1 | stamped
