@@ -10,6 +10,8 @@
 package assert
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,9 +38,21 @@ func NoError(tb testing.TB, err error, about ...any) {
 // Fails reports that err is no error, or one whose text does not have says in it. An empty says
 // takes any error.
 func Fails(tb testing.TB, what string, err error, says string) {
-	if err == nil || !strings.Contains(err.Error(), says) {
+	switch {
+	case err == nil:
+		tb.Helper()
+		tb.Errorf("%s: no error, want one with %q", what, says)
+	case !strings.Contains(err.Error(), says):
 		tb.Helper()
 		tb.Errorf("%s: the error is %v, want one with %q", what, err, says)
+	}
+}
+
+// ErrorIs reports that err is not of a kind, as errors.Is tells.
+func ErrorIs(tb testing.TB, what string, err, kind error) {
+	if !errors.Is(err, kind) {
+		tb.Helper()
+		tb.Errorf("%s: the error is %v, want %v", what, err, kind)
 	}
 }
 
@@ -71,6 +85,46 @@ func MustEqual[T comparable](tb testing.TB, what string, got, want T) {
 	if got != want {
 		tb.Helper()
 		tb.Fatal(differ(what, got, want))
+	}
+}
+
+// Greater reports that got is at most bound.
+func Greater[T cmp.Ordered](tb testing.TB, what string, got, bound T) {
+	if got <= bound {
+		tb.Helper()
+		tb.Errorf("%s: %v, want more than %v", what, got, bound)
+	}
+}
+
+// GreaterOrEqual reports that got is less than bound.
+func GreaterOrEqual[T cmp.Ordered](tb testing.TB, what string, got, bound T) {
+	if got < bound {
+		tb.Helper()
+		tb.Errorf("%s: %v, want at least %v", what, got, bound)
+	}
+}
+
+// Less reports that got is at least bound.
+func Less[T cmp.Ordered](tb testing.TB, what string, got, bound T) {
+	if got >= bound {
+		tb.Helper()
+		tb.Errorf("%s: %v, want less than %v", what, got, bound)
+	}
+}
+
+// LessOrEqual reports that got is more than bound.
+func LessOrEqual[T cmp.Ordered](tb testing.TB, what string, got, bound T) {
+	if got > bound {
+		tb.Helper()
+		tb.Errorf("%s: %v, want at most %v", what, got, bound)
+	}
+}
+
+// NoDiff reports a difference as cmp.Diff(want, got) returns it, unless it is empty.
+func NoDiff(tb testing.TB, what, diff string) {
+	if diff != "" {
+		tb.Helper()
+		tb.Errorf("%s: -want +got:\n%s", what, diff)
 	}
 }
 
@@ -112,6 +166,12 @@ func (r Result[T]) NoError(tb testing.TB, about ...any) {
 func (r Result[T]) Fails(tb testing.TB, what, says string) {
 	tb.Helper()
 	Fails(tb, what, r.err, says)
+}
+
+// ErrorIs reports that there is no error of a kind, as the function ErrorIs does.
+func (r Result[T]) ErrorIs(tb testing.TB, what string, kind error) {
+	tb.Helper()
+	ErrorIs(tb, what, r.err, kind)
 }
 
 // Equal reports an error, or that the value is not want. Its type is a comparable one.
