@@ -26,7 +26,15 @@ type world struct {
 	slow     map[int]time.Duration // until a server says whether it is read-only
 }
 
-func newWorld(servers int, writable bool) *world {
+// tells says whether the servers of a world tell if they take writes.
+type tells bool
+
+const (
+	alike   tells = false
+	telling tells = true
+)
+
+func newWorld(servers int, writable tells) *world {
 	w := &world{down: map[int]error{}, readOnly: map[int]bool{}, slow: map[int]time.Duration{}}
 	var all []Server
 	for i := range servers {
@@ -98,7 +106,7 @@ func (w *world) used(t *testing.T, name string, switches uint64) {
 // one session then.
 func TestFirstThatAccepts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(2, false)
+		w := newWorld(2, alike)
 		w.used(t, "a", 0)
 		w.goes(t, 0, []int{0}, nil)
 		w.down[0] = errDown
@@ -117,7 +125,7 @@ func TestFirstThatAccepts(t *testing.T) {
 
 // TestOneServer: the only one is tried each time, and its error is as it was.
 func TestOneServer(t *testing.T) {
-	w := newWorld(1, false)
+	w := newWorld(1, alike)
 	w.down[0] = errDown
 	for range 3 {
 		if _, err := w.try(t.Context()); err != errDown { //nolint:errorlint // it must be as it was
@@ -140,7 +148,7 @@ func TestOneServer(t *testing.T) {
 func TestWritable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Second)
-		w := newWorld(2, true)
+		w := newWorld(2, telling)
 		w.readOnly[1] = true
 		w.goes(t, 0, []int{0}, []int{0})
 		w.goes(t, 0, []int{0}, nil)
@@ -188,7 +196,7 @@ func TestWritable(t *testing.T) {
 func TestSlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Second)
-		w := newWorld(2, true)
+		w := newWorld(2, telling)
 		w.down[0], w.slow[0] = errDown, 3*time.Second
 		began := time.Now()
 		var all sync.WaitGroup
@@ -212,7 +220,7 @@ func TestSlowAnswer(t *testing.T) {
 // TestGone: a session whose client left says nothing of servers, nor does one for which this process
 // had no descriptor.
 func TestGone(t *testing.T) {
-	w := newWorld(2, false)
+	w := newWorld(2, alike)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := w.Try(ctx, each, func(context.Context, int) error {
 		cancel()
@@ -235,7 +243,7 @@ func TestGone(t *testing.T) {
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Second)
-		w := newWorld(2, true)
+		w := newWorld(2, telling)
 		w.slow[0] = time.Hour
 		began := time.Now()
 		var all sync.WaitGroup
@@ -261,7 +269,7 @@ func TestSilent(t *testing.T) {
 // until no session came for a while.
 func TestChecksAndSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(2, false)
+		w := newWorld(2, alike)
 		check := func() {
 			w.Check(t.Context(), each, 0, func(context.Context) error { return nil })
 		}
@@ -295,7 +303,7 @@ func TestChecksAndSessions(t *testing.T) {
 
 // TestCheck: checks find what sessions do not come across.
 func TestCheck(t *testing.T) {
-	w := newWorld(3, true)
+	w := newWorld(3, telling)
 	w.readOnly[1], w.down[2] = true, errDown
 	for i := range 3 {
 		w.Check(t.Context(), each, i, func(context.Context) error { return w.down[i] })
@@ -321,7 +329,7 @@ func TestCheck(t *testing.T) {
 // TestOnlyServerRefuses: the only server is there when it refuses a session, and is not when nobody
 // can connect.
 func TestOnlyServerRefuses(t *testing.T) {
-	w := newWorld(1, false)
+	w := newWorld(1, alike)
 	w.down[0] = fmt.Errorf("1040: %w", ErrAnswered)
 	if _, err := w.try(t.Context()); err == nil || w.Problem() != nil {
 		t.Errorf("it refuses: %v, problem %v", err, w.Problem())

@@ -40,11 +40,19 @@ type stream struct {
 func (s *stream) Read(b []byte) (int, error)  { return s.in.Read(b) }
 func (s *stream) Write(b []byte) (int, error) { return s.out.Write(b) }
 
+// what a client sends next: a command, or the answer to a server that asked for a file.
+type what bool
+
+const (
+	commandNext what = false
+	answerNext  what = true
+)
+
 // after returns a connection whose login is over, and on which the client says in.
-func after(tb testing.TB, m Method, in []byte, answers bool) (*Conn, *stream) {
+func after(tb testing.TB, m Method, in []byte, next what) (*Conn, *stream) {
 	tb.Helper()
 	s := &stream{in: bytes.NewReader(in)}
-	c := New(s, m, func() bool { return answers })
+	c := New(s, m, func() bool { return bool(next) })
 	if err := c.End(nil); err != nil {
 		tb.Fatal(err)
 	}
@@ -55,7 +63,7 @@ func after(tb testing.TB, m Method, in []byte, answers bool) (*Conn, *stream) {
 // from the number first on.
 func packets(tb testing.TB, m Method, first byte, plain []byte, size int) []byte {
 	tb.Helper()
-	c, s := after(tb, m, nil, false)
+	c, s := after(tb, m, nil, commandNext)
 	c.numbers.next = first
 	for piece := range slices.Chunk(plain, size) {
 		if err := c.send(piece); err != nil {
@@ -78,7 +86,7 @@ func TestRoundTrip(t *testing.T) {
 				if len(plain)/size > 1000 { // the race detector makes each piece slow
 					continue
 				}
-				c, _ := after(t, m, packets(t, m, 0, plain, size), false)
+				c, _ := after(t, m, packets(t, m, 0, plain, size), commandNext)
 				got, err := io.ReadAll(c)
 				if err != nil || !bytes.Equal(got, plain) {
 					t.Errorf("%s, %d bytes in pieces of %d: %d bytes came out: %v", name, len(plain), size, len(got), err)
@@ -190,7 +198,7 @@ func TestHostile(t *testing.T) {
 			}
 			var err error
 			read := func() {
-				c, _ := after(t, m, tt.in, false)
+				c, _ := after(t, m, tt.in, commandNext)
 				_, err = io.Copy(io.Discard, c)
 			}
 			read() // which makes decoders
@@ -271,22 +279,22 @@ func TestNumbers(t *testing.T) {
 // which is no command then.
 func TestTurns(t *testing.T) {
 	var n numbers
-	take := func(seq byte, answers bool) {
+	take := func(seq byte, next what) {
 		t.Helper()
-		if !n.take(seq, false, answers) {
+		if !n.take(seq, false, bool(next)) {
 			t.Fatalf("number %d is refused", seq)
 		}
 	}
-	take(0, false)
+	take(0, commandNext)
 	for range 255 {
 		n.draw()
 	}
-	take(0, true) // the first packet of a file
+	take(0, answerNext) // the first packet of a file
 	if !n.answer {
 		t.Error("a file is taken for a command")
 	}
 	for i := range 1000 {
-		take(byte(i+1), true)
+		take(byte(i+1), answerNext)
 	}
 	if n.take(0, false, true); n.answer {
 		t.Error("a command is taken for a file")
@@ -298,7 +306,7 @@ func TestIdle(t *testing.T) {
 	if n := unsafe.Sizeof(Conn{}); n > 192 {
 		t.Errorf("a connection takes %d bytes, want 192 at most", n)
 	}
-	c, _ := after(t, Zlib(), packets(t, Zlib(), 0, wire.AppendPacket(nil, 0, make([]byte, 1000)), 2000), false)
+	c, _ := after(t, Zlib(), packets(t, Zlib(), 0, wire.AppendPacket(nil, 0, make([]byte, 1000)), 2000), commandNext)
 	if _, err := io.ReadFull(c, make([]byte, 1004)); err != nil || c.in.box != nil {
 		t.Errorf("a buffer is held behind what was read: %v", err)
 	}
@@ -313,7 +321,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(packet(0, 0, plain), true)
 	f.Fuzz(func(t *testing.T, in []byte, answers bool) {
 		for name, m := range methods(t) {
-			c, _ := after(t, m, in, answers)
+			c, _ := after(t, m, in, what(answers))
 			n, err := io.Copy(io.Discard, c)
 			if err == nil && n > int64(m.most(len(in)))+int64(len(in)) {
 				t.Errorf("%s: %d bytes came out of %d", name, n, len(in))

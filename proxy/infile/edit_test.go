@@ -48,8 +48,9 @@ func edited(f *Format, in string) (string, error) {
 func TestEdit(t *testing.T) {
 	quoted := func(f *Format) { f.Enclosed = '"' }
 	at := func(field int) func(*Format) { return func(f *Format) { f.Columns[0].Field = field; f.Enclosed = '"' } }
-	set := func(cs Charset, mariaDB bool) func(*Format) {
-		return func(f *Format) { f.Charset, f.MariaDB = cs, mariaDB }
+	const ofMariaDB, ofMySQL = true, false
+	set := func(cs Charset, server bool) func(*Format) {
+		return func(f *Format) { f.Charset, f.MariaDB = cs, server }
 	}
 	for _, test := range []struct {
 		name     string
@@ -70,10 +71,10 @@ func TestEdit(t *testing.T) {
 		{"skipped rows", func(f *Format) { f.LineTerm, f.Skip = nil, 1 }, "a,b,c,d", "0,a,b,1001,c,d"},
 		{"lines end as fields", func(f *Format) { f.LineTerm, f.Skip = []byte(","), 1 }, "a,b,c,d", "1001,a,b,1002,c,d"},
 		{"long terminators", func(f *Format) { f.FieldTerm, f.LineTerm = []byte("|+"), []byte("|-") }, "a|||+b|-c", "1001|+a|||+b|-1002|+c"},
-		{"sjis hides an escape", set(SJIS, true), "\x83\\\nb\nc", "1001,\x83\\\n1002,b\n1003,c"},
-		{"latin1 does not", set(Single, true), "\x83\\\nb\nc", "1001,\x83\\\nb\n1002,c"},
-		{"broken, MySQL", set(UTF8MB4, false), "\xE0\nb", "1001,\xE0\n1002,b"},
-		{"refused, MySQL", set(UTF8MB4, false), "a\n\x80\nb", "1001,a\n1002,\x80\nb"},
+		{"sjis hides an escape", set(SJIS, ofMariaDB), "\x83\\\nb\nc", "1001,\x83\\\n1002,b\n1003,c"},
+		{"latin1 does not", set(Single, ofMariaDB), "\x83\\\nb\nc", "1001,\x83\\\nb\n1002,c"},
+		{"broken, MySQL", set(UTF8MB4, ofMySQL), "\xE0\nb", "1001,\xE0\n1002,b"},
+		{"refused, MySQL", set(UTF8MB4, ofMySQL), "a\n\x80\nb", "1001,a\n1002,\x80\nb"},
 		{"generated", at(0), "0,a\n\\N,b\nNULL,c\n\"0\",d\n00 ,e\n,f\nx,g\n", "1001,a\n1002,b\n1003,c\n\"1004\",d\n1005 ,e\n1006,f\n1007,g\n"},
 		{"explicit", at(0), "7,a\n-1,b\n0.5,c\n\"NULL\",d\n", "7,a\n-1,b\n0.5,c\n\"1001\",d\n"},
 		{"tails", at(0), "0x,a\n0.0.5,b\n0e0e5,c\n0-,d\n", "1001x,a\n1002,b\n1003,c\n1004-,d\n"},

@@ -50,26 +50,27 @@ func TestGuests(t *testing.T) {
 func TestLogins(t *testing.T) {
 	var l Logins
 	ended := ""
-	login := func(name string, awaited bool) *Login {
+	const awaited, waiting = true, false // its client, or for a server
+	login := func(name string, client bool) *Login {
 		g := &Login{End: func() { ended += name }}
-		g.Awaited.Store(awaited)
+		g.Awaited.Store(client)
 		return g
 	}
-	first, second, third := login("1", false), login("2", true), login("3", true)
+	first, second, third := login("1", waiting), login("2", awaited), login("3", awaited)
 	for _, g := range []*Login{first, second, third} {
 		if !l.Begin(g, 3) {
 			t.Fatal("there is room for three")
 		}
 	}
-	if !l.Begin(login("4", false), 3) || ended != "2" {
+	if !l.Begin(login("4", waiting), 3) || ended != "2" {
 		t.Errorf("ended is %q, want the oldest whose client is awaited", ended)
 	}
 	l.Over(third)
 	l.Over(third)
-	if !l.Begin(login("5", false), 3) || l.Begin(login("6", true), 3) || ended != "2" {
+	if !l.Begin(login("5", waiting), 3) || l.Begin(login("6", awaited), 3) || ended != "2" {
 		t.Errorf("ended are %q: who waits for a server makes no room", ended)
 	}
-	if !l.Begin(login("7", true), 0) {
+	if !l.Begin(login("7", awaited), 0) {
 		t.Error("0 is any number")
 	}
 }

@@ -74,13 +74,9 @@ func TestParseERR(t *testing.T) {
 }
 
 // number and spelled return values as an execution or a row of the binary protocol has them.
-func number(kind byte, unsigned bool, v uint64) Parameter {
-	size := map[byte]int{mysql.MYSQL_TYPE_LONGLONG: 8, mysql.MYSQL_TYPE_FLOAT: 4, mysql.MYSQL_TYPE_DOUBLE: 8}[kind]
-	p := Parameter{Type: uint16(kind), Value: binary.LittleEndian.AppendUint64(nil, v)[:size]}
-	if unsigned {
-		p.Type |= Unsigned
-	}
-	return p
+func number(kind uint16, v uint64) Parameter {
+	size := map[byte]int{mysql.MYSQL_TYPE_LONGLONG: 8, mysql.MYSQL_TYPE_FLOAT: 4, mysql.MYSQL_TYPE_DOUBLE: 8}[byte(kind)]
+	return Parameter{Type: kind, Value: binary.LittleEndian.AppendUint64(nil, v)[:size]}
 }
 
 func spelled(kind byte, v string) Parameter {
@@ -90,16 +86,16 @@ func spelled(kind byte, v string) Parameter {
 // TestParameterText: a value that came in binary is what the text protocol has: an id that is a
 // DOUBLE must be read as a number.
 func TestParameterText(t *testing.T) {
-	double := func(f float64) Parameter { return number(mysql.MYSQL_TYPE_DOUBLE, false, math.Float64bits(f)) }
+	double := func(f float64) Parameter { return number(uint16(mysql.MYSQL_TYPE_DOUBLE), math.Float64bits(f)) }
 	for want, v := range map[string]Parameter{
-		"18446744073709551615": number(mysql.MYSQL_TYPE_LONGLONG, true, math.MaxUint64),
-		"-1":                   number(mysql.MYSQL_TYPE_LONGLONG, false, math.MaxUint64),
+		"18446744073709551615": number(Unsigned|uint16(mysql.MYSQL_TYPE_LONGLONG), math.MaxUint64),
+		"-1":                   number(uint16(mysql.MYSQL_TYPE_LONGLONG), math.MaxUint64),
 		"1000000":              double(1e6),
 		"123456789012345":      double(123456789012345),
 		"1e+15":                double(1e15),
 		"-0.5":                 double(-0.5),
-		"16777216":             number(mysql.MYSQL_TYPE_FLOAT, false, uint64(math.Float32bits(1<<24))),
-		"0.1":                  number(mysql.MYSQL_TYPE_FLOAT, false, uint64(math.Float32bits(0.1))),
+		"16777216":             number(uint16(mysql.MYSQL_TYPE_FLOAT), uint64(math.Float32bits(1<<24))),
+		"0.1":                  number(uint16(mysql.MYSQL_TYPE_FLOAT), uint64(math.Float32bits(0.1))),
 		"7.0":                  spelled(mysql.MYSQL_TYPE_NEWDECIMAL, "7.0"),
 		"":                     spelled(mysql.MYSQL_TYPE_VAR_STRING, ""),
 	} {
