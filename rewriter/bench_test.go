@@ -9,8 +9,16 @@ import (
 	"idproxy/rule"
 )
 
+// named says whether an INSERT names the column of ids.
+type named bool
+
+const (
+	withID    named = true
+	withoutID named = false
+)
+
 // bulk returns an INSERT of rows as an application of a shop sends it.
-func bulk(rows int, id bool) []byte {
+func bulk(rows int, id named) []byte {
 	var b strings.Builder
 	b.WriteString("INSERT INTO orders (")
 	if id {
@@ -32,7 +40,7 @@ func bulk(rows int, id bool) []byte {
 
 func BenchmarkPlan(b *testing.B) {
 	for _, rows := range []int{1, 100, 1000} {
-		for _, id := range []bool{false, true} {
+		for _, id := range []named{withoutID, withID} {
 			b.Run(fmt.Sprintf("rows=%d/null=%v", rows, id), func(b *testing.B) {
 				benchmarkPlan(b, bulk(rows, id), rows)
 			})
@@ -136,7 +144,7 @@ func BenchmarkReadHead(b *testing.B) {
 }
 
 func BenchmarkSplit(b *testing.B) {
-	text := append(bulk(1000, true), "; SELECT 1"...)
+	text := append(bulk(1000, withID), "; SELECT 1"...)
 	var spans []Span
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
@@ -146,7 +154,7 @@ func BenchmarkSplit(b *testing.B) {
 }
 
 func BenchmarkDoubts(b *testing.B) {
-	text := bulk(1000, true)
+	text := bulk(1000, withID)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		DoubtsOf(text)
@@ -154,7 +162,7 @@ func BenchmarkDoubts(b *testing.B) {
 }
 
 func BenchmarkMentionsLastID(b *testing.B) {
-	text := bulk(1000, true)
+	text := bulk(1000, withID)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		MentionsLastID(text)
@@ -170,8 +178,8 @@ func BenchmarkMatch(b *testing.B) {
 }
 
 func TestHotPathAllocatesNothing(t *testing.T) {
-	text, ids, p := bulk(100, true), [][]uint64{ids(100)}, new(Plan)
-	absent := bulk(100, false)
+	text, ids, p := bulk(100, withID), [][]uint64{ids(100)}, new(Plan)
+	absent := bulk(100, withoutID)
 	withNull, withoutID := statement(text), statement(absent)
 	var out []byte
 	var spans []Span
