@@ -77,7 +77,7 @@ func refusal(p []byte) error {
 	if p[0] != mysql.ERR_HEADER {
 		return nil
 	}
-	return replay.ServerError(p, true)
+	return replay.ServerError(p)
 }
 
 // unitSession logs in with what bulk executions and their results take, and CLIENT_DEPRECATE_EOF.

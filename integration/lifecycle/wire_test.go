@@ -176,7 +176,7 @@ func dumpSession(c *replay.Conn) {
 	for {
 		p := c.Packet()
 		if p[0] == mysql.ERR_HEADER {
-			replay.Fail("%w", replay.ServerError(p, true))
+			replay.Fail("%w", replay.ServerError(p))
 		}
 		if p[0] == mysql.EOF_HEADER && len(p) < 9 {
 			c.Ended = true

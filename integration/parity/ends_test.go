@@ -87,7 +87,7 @@ func outParameters(c *replay.Conn) {
 	replay.Check(err)
 	for range 2 {
 		c.Pipeline(func() {
-			c.SendExecute(st, 0, true, replay.Long(1), replay.Text("x"))
+			c.SendExecute(st, 0, replay.WithTypes, replay.Long(1), replay.Text("x"))
 			c.SendQuery(refused)
 		})
 		replay.Check(c.Result())
@@ -102,7 +102,7 @@ func failedPrepare(c *replay.Conn) {
 	if replay.CodeOf(err) != mysql.ER_BAD_FIELD_ERROR {
 		replay.Fail("PREPARE with an unknown column: %w", err)
 	}
-	c.SendExecute(replay.Prepared{ID: math.MaxUint32, Params: 1}, 0, true, replay.Long(1))
+	c.SendExecute(replay.Prepared{ID: math.MaxUint32, Params: 1}, 0, replay.WithTypes, replay.Long(1))
 	if err := c.Result(); replay.CodeOf(err) != mysql.ER_UNKNOWN_STMT_HANDLER {
 		replay.Fail("execution of a statement whose PREPARE failed: %w", err)
 	}

@@ -49,8 +49,8 @@ func lastIDSession(c *replay.Conn) {
 	read, err := c.Prepare("SELECT LAST_INSERT_ID() AS id")
 	replay.Check(err)
 	for u := range int64(3) {
-		replay.Check(c.Execute(insert, 0, true, replay.Long(20+u)))
-		replay.Check(c.Execute(read, 0, true))
+		replay.Check(c.Execute(insert, 0, replay.WithTypes, replay.Long(20+u)))
+		replay.Check(c.Execute(read, 0, replay.WithTypes))
 	}
 	// A ';' in a comment ends nothing. What stands in front of it in a text goes to the server.
 	c.Must("SELECT LAST_INSERT_ID() /* a; b */; SELECT 2", "SELECT LAST_INSERT_ID() -- a; b\n; SELECT 2", "SELECT 1; SELECT LAST_INSERT_ID() AS id",
@@ -64,7 +64,7 @@ func lastIDSession(c *replay.Conn) {
 		"character_set_results = utf16", "character_set_results = ucs2", "character_set_results = utf16le", "character_set_results = utf32", "character_set_results = NULL", "character_set_results = utf8mb4", "transaction_read_only = 1",
 	} {
 		c.Must("SET "+strings.Replace(setting, "transaction_read_only = 1", "SESSION TRANSACTION READ ONLY", 1), "SELECT LAST_INSERT_ID() AS id", "SELECT @@identity")
-		replay.Check(c.Execute(read, 0, true))
+		replay.Check(c.Execute(read, 0, replay.WithTypes))
 	}
 	c.Must("BEGIN", "SELECT LAST_INSERT_ID()", "COMMIT", "SET SESSION TRANSACTION READ WRITE", "BEGIN", "INSERT INTO orders (u) VALUES (32)")
 	replay.WantCode(c.Query("CREATE TABLE others (a INT)"), 1050) // it has committed, and its reply does not say so

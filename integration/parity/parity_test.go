@@ -105,9 +105,9 @@ func TestParityWithoutMetadata(t *testing.T) {
 			c.Must("SET resultset_metadata = NONE", "SELECT 1, 'two'", "SELECT 1; SELECT 2, 3")
 			st, err := c.Prepare("SELECT ?, 'x'")
 			replay.Check(err)
-			replay.Check(c.Execute(st, 0, true, replay.Long(5)))
+			replay.Check(c.Execute(st, 0, replay.WithTypes, replay.Long(5)))
 			c.Must("SET resultset_metadata = FULL", "SELECT 1, 'two'")
-			replay.Check(c.Execute(st, 0, true, replay.Long(6)))
+			replay.Check(c.Execute(st, 0, replay.WithTypes, replay.Long(6)))
 		}}, replay.Variant{Name: "optional metadata", Cfg: replay.Config{Caps: caps}})
 	}
 }

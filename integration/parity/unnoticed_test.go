@@ -220,8 +220,8 @@ func sendStep(c *replay.Conn, s statements.Step) error {
 	for i := range params {
 		params[i] = []replay.Param{replay.Long(int64(i)), replay.Text("1"), {Kind: mysql.MYSQL_TYPE_NULL, Null: true}}[i%3]
 	}
-	err = c.Execute(st, 0, true, params...)
-	err = errors.Join(err, c.Execute(st, 0, true, params...))
+	err = c.Execute(st, 0, replay.WithTypes, params...)
+	err = errors.Join(err, c.Execute(st, 0, replay.WithTypes, params...))
 	c.Command(mysql.COM_STMT_CLOSE, st.Bytes()...)
 	return err
 }

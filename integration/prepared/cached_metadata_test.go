@@ -67,7 +67,7 @@ func (c *cachingClient) prepare(text string) (id []byte) {
 	c.CommandText(mysql.COM_STMT_PREPARE, text)
 	p := c.Packet()
 	if p[0] == mysql.ERR_HEADER {
-		replay.Fail("%w", replay.ServerError(p, true))
+		replay.Fail("%w", replay.ServerError(p))
 	}
 	id = bytes.Clone(p[1:5])
 	columns := int(binary.LittleEndian.Uint16(p[5:]))
@@ -105,7 +105,7 @@ func (c *cachingClient) execute(id []byte) string {
 	p := c.Packet()
 	switch p[0] {
 	case mysql.ERR_HEADER:
-		return replay.ServerError(p, true).Error()
+		return replay.ServerError(p).Error()
 	case mysql.OK_HEADER:
 		return "OK"
 	}
@@ -119,7 +119,7 @@ func (c *cachingClient) execute(id []byte) string {
 	for {
 		switch p := c.Packet(); p[0] {
 		case mysql.ERR_HEADER:
-			return out + replay.ServerError(p, true).Error()
+			return out + replay.ServerError(p).Error()
 		case mysql.EOF_HEADER:
 			return out
 		}

@@ -146,7 +146,7 @@ func (c *Conn) Close() { _ = c.Conn.Close() } // whatever the peer still sends i
 func (c *Conn) readGreeting() {
 	p := c.Packet()
 	if len(p) == 0 || p[0] == mysql.ERR_HEADER {
-		Fail("%w", ServerError(p, false))
+		Fail("%w", earlyError(p))
 	}
 	if p[0] != 10 {
 		Fail("greeting of protocol %d", p[0])
@@ -283,14 +283,22 @@ func (c *Conn) Has(flag uint64) bool { return c.caps&flag != 0 }
 // MariaDB says that the greeting was that of a MariaDB.
 func (c *Conn) MariaDB() bool { return strings.Contains(c.Greeting.Version, "MariaDB") }
 
-// ServerError reads an ERR packet. Before the login there is no SQL state.
-func ServerError(p []byte, state bool) error {
-	if len(p) < 3 || state && len(p) < 9 {
+// ServerError reads an ERR packet.
+func ServerError(p []byte) error {
+	if len(p) < 9 {
+		return fmt.Errorf("error packet of %d bytes", len(p))
+	}
+	return earlyError(p)
+}
+
+// earlyError reads an ERR packet that may have no SQL state, as those in front of a login.
+func earlyError(p []byte) error {
+	if len(p) < 3 {
 		return fmt.Errorf("error packet of %d bytes", len(p))
 	}
 	msg := p[3:]
 	e := &mysql.MyError{Code: binary.LittleEndian.Uint16(p[1:])}
-	if state || len(msg) > 0 && msg[0] == '#' {
+	if len(msg) > 0 && msg[0] == '#' {
 		e.State, msg = string(msg[1:6]), msg[6:]
 	}
 	e.Message = string(msg)

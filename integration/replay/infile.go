@@ -83,9 +83,9 @@ func BigRowSession(c *Conn) {
 	st, err := c.Prepare("SELECT REPEAT('d', ?), 'behind'")
 	Check(err)
 	for _, size := range []int64{full - 20, full + 7} {
-		Check(c.Execute(st, 0, true, Long(size)))
+		Check(c.Execute(st, 0, WithTypes, Long(size)))
 	}
-	Check(c.Execute(st, 0, false, Long(3)))
+	Check(c.Execute(st, 0, SameTypes, Long(3)))
 }
 
 // BigRequestSession sends commands of about one frame's size and of more.
@@ -98,9 +98,9 @@ func BigRequestSession(c *Conn) {
 	}
 	st, err := c.Prepare("SELECT LENGTH(?), ?")
 	Check(err)
-	Check(c.Execute(st, 0, true, Text(strings.Repeat("y", full+100)), Text("behind")))
+	Check(c.Execute(st, 0, WithTypes, Text(strings.Repeat("y", full+100)), Text("behind")))
 	c.longData(st, 0, strings.Repeat("l", full+10))
-	Check(c.Execute(st, 0, true, Param{Kind: mysql.MYSQL_TYPE_BLOB, long: true}, Text("behind")))
+	Check(c.Execute(st, 0, WithTypes, Param{Kind: mysql.MYSQL_TYPE_BLOB, long: true}, Text("behind")))
 }
 
 // ManyRowsSession reads 10,000 rows in each protocol, and by a cursor.
@@ -112,8 +112,8 @@ func ManyRowsSession(c *Conn) {
 	c.Must(text)
 	st, err := c.Prepare(text)
 	Check(err)
-	Check(c.Execute(st, 0, false))
-	c.SendExecute(st, 1, false)
+	Check(c.Execute(st, 0, SameTypes))
+	c.SendExecute(st, 1, SameTypes)
 	Check(c.cursorOpened())
 	for range 3 {
 		c.Command(mysql.COM_STMT_FETCH, st.Bytes(0xb8, 0x0b, 0, 0)...) // 3,000 rows

@@ -114,7 +114,7 @@ func (c *Conn) authenticate(plugin string, scramble []byte) {
 		case len(p) > 6 && p[0] == mysql.OK_HEADER:
 			return
 		case p[0] == mysql.ERR_HEADER:
-			Fail("%w", ServerError(p, true))
+			Fail("%w", ServerError(p))
 		case p[0] == mysql.EOF_HEADER:
 			end := bytes.IndexByte(p, 0)
 			plugin, scramble = string(p[1:end]), p[end+1:]

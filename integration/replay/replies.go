@@ -68,14 +68,14 @@ func (c *Conn) Result() error {
 
 // problem is the error of an ERR packet; nil for a progress report.
 func (c *Conn) problem(p []byte) error {
-	if code := CodeOf(ServerError(p, true)); code == mysql.ER_UNKNOWN_STMT_HANDLER || code == mysql.ER_STMT_HAS_NO_OPEN_CURSOR {
+	if code := CodeOf(ServerError(p)); code == mysql.ER_UNKNOWN_STMT_HANDLER || code == mysql.ER_STMT_HAS_NO_OPEN_CURSOR {
 		c.MaskGot(0, 4+len(p)) // it says the statement's number
 	}
 	if binary.LittleEndian.Uint16(p[1:]) == 0xffff {
 		c.Progress++
 		return nil
 	}
-	return ServerError(p, true)
+	return ServerError(p)
 }
 
 // resultSet reads definitions and rows behind the column count in p.
@@ -150,7 +150,7 @@ func (c *Conn) Prepare(text string) (Prepared, error) {
 func (c *Conn) PreparedReply() (Prepared, error) {
 	p := c.Packet()
 	if p[0] == mysql.ERR_HEADER {
-		return Prepared{}, ServerError(p, true)
+		return Prepared{}, ServerError(p)
 	}
 	c.MaskGot(5, 4) // MariaDB counts statements over all sessions
 	st := Prepared{binary.LittleEndian.Uint32(p[1:]), binary.LittleEndian.Uint16(p[5:]), binary.LittleEndian.Uint16(p[7:])}
@@ -192,8 +192,17 @@ func appendText(b []byte, s string) []byte {
 	return append(mysql.AppendLengthEncodedInteger(b, uint64(len(s))), s...)
 }
 
-// SendExecute executes a statement. types says whether the parameters' types are sent again.
-func (c *Conn) SendExecute(st Prepared, flags byte, types bool, params ...Param) {
+// Types says whether the types of parameters are sent with their values.
+type Types bool
+
+// WithTypes sends them; with SameTypes they are those of the execution before.
+const (
+	WithTypes Types = true
+	SameTypes Types = false
+)
+
+// SendExecute executes a statement.
+func (c *Conn) SendExecute(st Prepared, flags byte, types Types, params ...Param) {
 	attributes := c.Has(uint64(mysql.CLIENT_QUERY_ATTRIBUTES))
 	if attributes {
 		flags |= 8
@@ -205,7 +214,7 @@ func (c *Conn) SendExecute(st Prepared, flags byte, types bool, params ...Param)
 		params = append(params[:len(params):len(params)], Text("attribute"))
 	}
 	if len(params) > 0 {
-		b = appendParams(b, types || attributes, attributes, params)
+		b = appendParams(b, bool(types) || attributes, attributes, params)
 	}
 	c.Command(mysql.COM_STMT_EXECUTE, b...)
 }
@@ -238,7 +247,7 @@ func appendParams(b []byte, types, names bool, params []Param) []byte {
 }
 
 // Execute executes a prepared statement and reads the reply.
-func (c *Conn) Execute(st Prepared, flags byte, types bool, params ...Param) error {
+func (c *Conn) Execute(st Prepared, flags byte, types Types, params ...Param) error {
 	c.SendExecute(st, flags, types, params...)
 	return c.Result()
 }

@@ -67,7 +67,7 @@ func resultsSession(c *Conn) {
 	st, err := c.Prepare("CALL p_two(?)")
 	Check(err)
 	c.Must("DELETE FROM p_res WHERE a = 77")
-	Check(c.Execute(st, 0, true, Long(1)))
+	Check(c.Execute(st, 0, WithTypes, Long(1)))
 	c.Command(mysql.COM_SET_OPTION, 1, 0)
 	Check(c.one())
 	WantCode(c.Query("SELECT 1; SELECT 2"), 1064)
@@ -88,7 +88,7 @@ func errorSession(c *Conn) {
 	c.Must("SHOW WARNINGS", "SELECT * FROM p_err ORDER BY a", "DROP TABLE p_err")
 	_, err := c.Prepare("SELEC ?")
 	WantCode(err, 1064)
-	WantCode(c.Execute(Prepared{ID: 4711}, 0, false), 1243)
+	WantCode(c.Execute(Prepared{ID: 4711}, 0, SameTypes), 1243)
 	// An error after rows have been sent: the subquery fails at the second row.
 	WantCode(c.Query("SELECT a, (SELECT b FROM (SELECT 1 b UNION SELECT 2) x WHERE b <= a) FROM (SELECT 1 a UNION SELECT 2) y"), 1242)
 }
@@ -136,32 +136,32 @@ func preparedSession(c *Conn) {
 	params := c.everyType()
 	st, err := c.Prepare("SELECT ?" + strings.Repeat(",?", len(params)-1))
 	Check(err)
-	Check(c.Execute(st, 0, true, params...))
-	Check(c.Execute(st, 0, false, params...)) // the types of before
+	Check(c.Execute(st, 0, WithTypes, params...))
+	Check(c.Execute(st, 0, SameTypes, params...)) // the types of before
 	c.Command(mysql.COM_STMT_RESET, st.Bytes()...)
 	Check(c.one())
-	Check(c.Execute(st, 0, false, params...))
+	Check(c.Execute(st, 0, SameTypes, params...))
 	c.Command(mysql.COM_STMT_CLOSE, st.Bytes()...)
-	WantCode(c.Execute(st, 0, true, params...), 1243)
+	WantCode(c.Execute(st, 0, WithTypes, params...), 1243)
 	c.Must("DROP TABLE IF EXISTS p_stmt", "CREATE TABLE p_stmt (a INT PRIMARY KEY, b TEXT) ENGINE=MyISAM")
 	insert, err := c.Prepare("INSERT INTO p_stmt VALUES (?, ?), (?, 'literal')")
 	Check(err)
-	Check(c.Execute(insert, 0, true, Long(1), Text("one"), Long(2)))
-	WantCode(c.Execute(insert, 0, false, Long(3), Text("three"), Long(1)), 1062)
-	Check(c.Execute(insert, 0, false, Long(4), Param{Kind: mysql.MYSQL_TYPE_VAR_STRING, Null: true}, Long(5)))
+	Check(c.Execute(insert, 0, WithTypes, Long(1), Text("one"), Long(2)))
+	WantCode(c.Execute(insert, 0, SameTypes, Long(3), Text("three"), Long(1)), 1062)
+	Check(c.Execute(insert, 0, SameTypes, Long(4), Param{Kind: mysql.MYSQL_TYPE_VAR_STRING, Null: true}, Long(5)))
 	all, err := c.Prepare("SELECT * FROM p_stmt ORDER BY a")
 	Check(err)
-	Check(c.Execute(all, 0, false))
-	Check(c.Execute(all, 0, false))
+	Check(c.Execute(all, 0, SameTypes))
+	Check(c.Execute(all, 0, SameTypes))
 	none, err := c.Prepare("SET @x = 1")
 	Check(err)
-	Check(c.Execute(none, 0, false))
+	Check(c.Execute(none, 0, SameTypes))
 	c.Command(mysql.COM_STMT_CLOSE, insert.Bytes()...)
 	again, err := c.Prepare("SELECT COUNT(*) FROM p_stmt WHERE a > ?")
 	Check(err)
-	Check(c.Execute(again, 0, true, Long(1)))
+	Check(c.Execute(again, 0, WithTypes, Long(1)))
 	c.Must("PREPARE s FROM 'SELECT ?'", "SET @v = 'v'", "EXECUTE s USING @v", "DEALLOCATE PREPARE s", "DROP TABLE p_stmt")
-	WantCode(c.Execute(again, 0, true, Long(1)), 1146)
+	WantCode(c.Execute(again, 0, WithTypes, Long(1)), 1146)
 }
 
 func longDataSession(c *Conn) {
@@ -172,13 +172,13 @@ func longDataSession(c *Conn) {
 	c.longData(st, 1, strings.Repeat("x", 70000))
 	c.longData(st, 0, "second half")
 	c.longData(st, 1, "INSERT INTO ruled VALUES (1)")
-	Check(c.Execute(st, 0, true, blob, blob, Text("behind")))
+	Check(c.Execute(st, 0, WithTypes, blob, blob, Text("behind")))
 	c.longData(st, 0, "thrown away")
 	c.Command(mysql.COM_STMT_RESET, st.Bytes()...)
 	Check(c.one())
-	Check(c.Execute(st, 0, true, Text("a"), Text("b"), Text("c"))) // nothing may be left of it
+	Check(c.Execute(st, 0, WithTypes, Text("a"), Text("b"), Text("c"))) // nothing may be left of it
 	c.longData(st, 7, "no such parameter")
-	_ = c.Execute(st, 0, true, Text("a"), Text("b"), Text("c")) // servers differ; each must be relayed
+	_ = c.Execute(st, 0, WithTypes, Text("a"), Text("b"), Text("c")) // servers differ; each must be relayed
 }
 
 func cursorSession(c *Conn) {
@@ -187,7 +187,7 @@ func cursorSession(c *Conn) {
 	st, err := c.Prepare("SELECT a, b FROM p_cur WHERE a > ? ORDER BY a")
 	Check(err)
 	for range 2 {
-		c.SendExecute(st, 1, true, Long(0))
+		c.SendExecute(st, 1, WithTypes, Long(0))
 		Check(c.cursorOpened())
 		for range 3 {
 			c.Command(mysql.COM_STMT_FETCH, st.Bytes(2, 0, 0, 0)...)
@@ -213,7 +213,7 @@ func (c *Conn) cursorOpened() error {
 	}
 	p := c.Packet()
 	if p[0] == mysql.ERR_HEADER {
-		return ServerError(p, true)
+		return ServerError(p)
 	}
 	_, err := c.resultSet(p) // the end of the definitions is the end of zero rows
 	return err
@@ -234,7 +234,7 @@ func PipelinedSession(c *Conn) {
 		c.SendQuery("SELECT a FROM p_pipe ORDER BY a; SELECT 'more'")
 		c.CommandText(mysql.COM_INIT_DB, c.Schema)
 		c.CommandText(mysql.COM_STMT_PREPARE, "SELECT a + ? FROM p_pipe")
-		c.SendExecute(first, 0, true, Long(5))
+		c.SendExecute(first, 0, WithTypes, Long(5))
 		c.Command(mysql.COM_STMT_CLOSE, first.Bytes()...)
 		c.SendQuery("SELECT 'behind close'")
 	})
