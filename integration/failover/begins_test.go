@@ -37,7 +37,7 @@ func (p *pair) kill(t *testing.T, s *servers.Server) (start func()) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p.setReadOnly(t, s, s == p.second)
+		p.setReadOnly(t, s, map[bool]string{true: on, false: off}[s == p.second])
 	}
 }
 
@@ -106,7 +106,7 @@ func TestLaggingReplica(t *testing.T) {
 // another and that one was asked before.
 func TestOwnServer(t *testing.T) {
 	p := newPair(t, servers.MariaDB)
-	p.setReadOnly(t, p.second, false)
+	p.setReadOnly(t, p.second, off)
 	p.serve(t, []string{p.first.Addr, p.second.Addr}, "writable: false")
 	db := p.open(t)
 	db.SetMaxIdleConns(0)

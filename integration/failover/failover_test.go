@@ -82,7 +82,7 @@ func TestPrimaryKilled(t *testing.T) {
 			if n := len(l.by(p.second)); n > 0 {
 				t.Errorf("%d rows were acknowledged by a server that is read-only", n)
 			}
-			p.setReadOnly(t, p.second, false)
+			p.setReadOnly(t, p.second, off)
 			promoted := time.Now()
 			eventually(t, "rows at the second server", func() bool { return len(l.by(p.second)) > 500 })
 			end()
@@ -239,8 +239,8 @@ func TestDemoted(t *testing.T) {
 			if _, err := old.ExecContext(t.Context(), "INSERT INTO orders (worker) VALUES (0)"); err != nil {
 				t.Fatal(err)
 			}
-			p.setReadOnly(t, p.first, true)
-			p.setReadOnly(t, p.second, false)
+			p.setReadOnly(t, p.first, on)
+			p.setReadOnly(t, p.second, off)
 			for range 2 {
 				_, err = old.ExecContext(t.Context(), "INSERT INTO orders (worker) VALUES (0)")
 				harness.WantError(t, err, 1290)
@@ -270,7 +270,7 @@ func TestAllDown(t *testing.T) {
 	if _, err := insert(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	p.setReadOnly(t, p.first, true)
+	p.setReadOnly(t, p.first, on)
 	eventually(t, "no server takes writes", func() bool {
 		err := db.PingContext(t.Context())
 		return err != nil && strings.Contains(err.Error(), "read-only")
@@ -279,9 +279,9 @@ func TestAllDown(t *testing.T) {
 	harness.WantError(t, err, 1042, "'127.0.0.1:1, localhost:2, "+p.first.Socket+"'", "127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused",
 		"localhost:2: dial tcp", "127.0.0.1:2: connect: connection refused", p.first.Socket+": read-only")
 	holds(t, p.check(t), "error: listener a: 127.0.0.1:1: dial", "unix:"+p.first.Socket+": read-only: NOT checked, nor are its tables")
-	p.setReadOnly(t, p.first, false)
+	p.setReadOnly(t, p.first, off)
 	holds(t, p.check(t), "server unix:"+p.first.Socket+" is ", "warning: listener a: server 127.0.0.1:1 could not take the place of unix:"+p.first.Socket)
-	p.setReadOnly(t, p.first, true)
+	p.setReadOnly(t, p.first, on)
 	eventually(t, "no server takes writes", func() bool { return p.listener(t).Problem != "" })
 	text, status := p.get(t, "/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "its server does not answer") && !strings.Contains(text, "no server can be used") {

@@ -49,14 +49,19 @@ func newPair(t *testing.T, kind servers.Kind) *pair {
 			harness.MustExec(t, p.roots[s], text)
 		}
 	}
-	p.setReadOnly(t, p.second, true)
+	p.setReadOnly(t, p.second, on)
 	return p
 }
 
-func (p *pair) setReadOnly(t *testing.T, s *servers.Server, on bool) {
+// on and off are values of a server's variable.
+const (
+	on  = "ON"
+	off = "OFF"
+)
+
+func (p *pair) setReadOnly(t *testing.T, s *servers.Server, to string) {
 	t.Helper()
-	value := map[bool]int{true: 1}[on]
-	harness.MustExec(t, p.roots[s], fmt.Sprintf("SET GLOBAL read_only=%d", value))
+	harness.MustExec(t, p.roots[s], "SET GLOBAL read_only="+to)
 }
 
 // serve starts idproxy in front of servers, with an account and more keys of the listener.

@@ -119,13 +119,17 @@ var elsewhere = []form{
 	{query: "INSERT INTO wide (id,k) VALUES (4,8)", form: "a number for a gene by crc32 in column k"},
 }
 
-// known returns those of elsewhere that the server understands: filled, or those that are not.
-func (w *shards) known(filled bool) (forms []form) {
+// filled returns those of elsewhere that the server understands and that are filled.
+func (w *shards) filled() []form { return w.known(func(f form) bool { return f.form == "" }) }
+
+// refused returns those of elsewhere that the server understands and that are not filled.
+func (w *shards) refused() []form { return w.known(func(f form) bool { return f.form != "" }) }
+
+func (w *shards) known(wanted func(form) bool) (forms []form) {
 	for _, f := range elsewhere {
-		if f.only != "" && f.only != w.server.Kind.String() || (f.form == "") != filled {
-			continue
+		if wanted(f) && (f.only == "" || f.only == w.server.Kind.String()) {
+			forms = append(forms, f)
 		}
-		forms = append(forms, f)
 	}
 	return forms
 }
@@ -140,11 +144,11 @@ func TestShardGuard(t *testing.T) {
 			t.Parallel()
 			w := startShards(t, s, "")
 			even := w.openAt(t, "even")
-			for _, tt := range w.known(true) {
+			for _, tt := range w.filled() {
 				_, err := even.Exec(tt.query, tt.args...)
 				harness.WantError(t, err, 1235, "key "+tt.key+" here:", "is of shard 1 of 2", "listener even is for shard 0", "rule "+w.name+".", "nothing was sent")
 			}
-			for _, tt := range w.known(false) {
+			for _, tt := range w.refused() {
 				_, err := even.Exec(tt.query, tt.args...)
 				harness.WantError(t, err, 1235, tt.form)
 			}
@@ -164,14 +168,14 @@ func TestShardGuard(t *testing.T) {
 			if n := w.wrong(t); n != 0 {
 				t.Errorf("%d rows of another shard went in", n)
 			}
-			if n := w.each(t, "odd", w.known(true)); n < 18 {
+			if n := w.each(t, "odd", w.filled()); n < 18 {
 				t.Errorf("%d statements stored odd keys where these belong", n)
 			}
 			// Without the guard, and without rules, each of them stores what the guard is there for.
-			if n, forms := w.each(t, "any", w.known(true)), w.known(true); n != len(forms) || n < 27 {
+			if n, forms := w.each(t, "any", w.filled()), w.filled(); n != len(forms) || n < 27 {
 				t.Errorf("%d of %d statements stored odd keys", n, len(forms))
 			}
-			if n, forms := w.each(t, "plain", w.known(false)), w.known(false); n != len(forms) || n < 19 {
+			if n, forms := w.each(t, "plain", w.refused()), w.refused(); n != len(forms) || n < 19 {
 				t.Errorf("%d of %d statements stored keys of another shard, or none", n, len(forms))
 			}
 		})

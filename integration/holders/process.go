@@ -127,23 +127,22 @@ func (p *Process) Signal(t testing.TB, sig syscall.Signal) {
 // End ends a holder well.
 func (p *Process) End(t testing.TB) {
 	t.Helper()
-	p.end(t, false)
+	if err := p.end(); err != nil {
+		t.Errorf("child: %v\n%s", err, p.log.String())
+	}
 }
 
 // Kill ends a holder with SIGKILL.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGKILL)
-	p.end(t, true)
+	_ = p.end() // which is of the signal
 }
 
-func (p *Process) end(t testing.TB, killed bool) {
-	t.Helper()
+func (p *Process) end() error {
 	_ = p.in.Close() // it may be gone
 	<-p.done
-	if err := p.cmd.Wait(); err != nil && !killed {
-		t.Errorf("child: %v\n%s", err, p.log.String())
-	}
+	return p.cmd.Wait()
 }
 
 // Log is what the holder has logged so far.

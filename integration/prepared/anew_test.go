@@ -41,7 +41,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	w.Must(t, "PREPARE n FROM 'INSERT INTO t (a) VALUES (''n'')'")
 	typed := map[uint32]bool{}
 	next := uint64(1000)
-	insert := func(id uint32, ids bool) {
+	execute := func(id uint32, want uint64) {
 		t.Helper()
 		rest := [][]byte{{0, 0}, {1, 'x'}}
 		if !typed[id] {
@@ -49,15 +49,19 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 		}
 		typed[id] = true
 		r := w.execute(t, id, rest...)
-		if ids {
-			if r[0].Err != nil || r[0].InsertID != next {
-				t.Fatalf("statement %d: insert id %d, %v; want %d", id, r[0].InsertID, r[0].Err, next)
-			}
-			next++
-		} else if r[0].Err != nil || r[0].InsertID != 0 {
-			t.Fatalf("statement %d: insert id %d, %v; want none", id, r[0].InsertID, r[0].Err)
+		if r[0].Err != nil || r[0].InsertID != want {
+			t.Fatalf("statement %d: insert id %d, %v; want %d", id, r[0].InsertID, r[0].Err, want)
 		}
 		w.Must(t, "DELETE FROM t")
+	}
+	inserts := func(id uint32) {
+		t.Helper()
+		execute(id, next)
+		next++
+	}
+	keeps := func(id uint32) { // the id that the row brings
+		t.Helper()
+		execute(id, 0)
 	}
 	byName := func() {
 		t.Helper()
@@ -69,8 +73,8 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	}
 	all := func() {
 		t.Helper()
-		insert(named, true)
-		insert(placed, true)
+		inserts(named)
+		inserts(placed)
 		byName()
 	}
 	all()
@@ -94,9 +98,9 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 		all()
 	}
 	w.Must(t, "ALTER TABLE t DROP COLUMN id, ADD COLUMN d VARCHAR(1) FIRST")
-	insert(named, false)
-	insert(named, false)
-	insert(placed, false)
+	keeps(named)
+	keeps(named)
+	keeps(placed)
 	w.Must(t, "ALTER TABLE t DROP COLUMN d, ADD COLUMN id BIGINT PRIMARY KEY FIRST")
 	all()
 	w.Must(t, "DROP TABLE t")
@@ -107,14 +111,14 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 		t.Fatalf("EXECUTE n without its table: %v", e)
 	}
 	w.Must(t, "CREATE TABLE t (x INT, id BIGINT PRIMARY KEY, a VARCHAR(20))")
-	insert(named, true)
+	inserts(named)
 	byName()
 	if r := w.execute(t, pid, text1); r[0].Err != nil {
 		t.Fatal(r[0].Err)
 	}
 	w.Must(t, "DEALLOCATE PREPARE n")
 	w.reset(t, named)
-	insert(named, true)
+	inserts(named)
 	for _, id := range []uint32{named, placed, pid} {
 		w.write(t, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
 		if r := w.execute(t, id, text1); r[0].Err == nil || r[0].Err.Code != mysql.ER_UNKNOWN_STMT_HANDLER {

@@ -81,13 +81,17 @@ func TestWideIsNative(t *testing.T) {
 						byHand = strings.Replace(byHand, "{v}", fmt.Sprintf("'%016d'", n), 1)
 					}
 					prepared := way.prepared && !strings.Contains(text, ";") && !strings.Contains(text, "SHOW")
-					want, got := sendText(t, native, byHand, prepared), sendText(t, s, way.column.Replace(text), prepared)
+					natively, through := native.Query, s.Query
+					if prepared {
+						natively, through = native.Prepared, s.Prepared
+					}
+					want, got := sendText(t, byHand, natively), sendText(t, way.column.Replace(text), through)
 					if got != want {
 						t.Errorf("%d: %s\n got  %s\n want %s", i, text, got, want)
 					}
 					// Every other statement finds what the one before it owes.
 					if read := "SELECT LAST_INSERT_ID(),@@identity"; i%2 == 0 {
-						if got, want := sendText(t, s, read, false), sendText(t, native, read, false); got != want {
+						if got, want := sendText(t, read, s.Query), sendText(t, read, native.Query); got != want {
 							t.Errorf("%d: behind %s\n got  %s\n want %s", i, text, got, want)
 						}
 					}
@@ -96,7 +100,7 @@ func TestWideIsNative(t *testing.T) {
 					"SELECT a,b FROM w ORDER BY a", "SELECT n,a,b FROM c ORDER BY n", "SELECT id,a,b FROM m ORDER BY a", "SELECT id,a FROM num ORDER BY a",
 					"SELECT COUNT(*),COUNT(DISTINCT pid),MIN(LENGTH(pid))>15 FROM w",
 				} {
-					if got, want := sendText(t, s, read, false), sendText(t, native, read, false); got != want {
+					if got, want := sendText(t, read, s.Query), sendText(t, read, native.Query); got != want {
 						t.Errorf("%s\n got  %s\n want %s", read, got, want)
 					}
 				}
@@ -110,12 +114,8 @@ func TestWideIsNative(t *testing.T) {
 
 // sendText sends a statement, and shows what comes back but for values of errors, which have ids in
 // them.
-func sendText(t *testing.T, s *wireclient.Session, text string, prepared bool) string {
+func sendText(t *testing.T, text string, send func(string) ([]wireclient.Reply, error)) string {
 	t.Helper()
-	send := s.Query
-	if prepared {
-		send = s.Prepared
-	}
 	replies, err := send(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
