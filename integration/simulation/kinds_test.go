@@ -49,29 +49,29 @@ var kinds = []*kind{
 	losingPool("redis-restore", scripted, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "emptied", lasts: beatSpan(4)}),
 	losingPool("mysql-restore", tabled, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "replica", size: number(1, int64(10*time.Minute))}),
 	losingPool("etcd-restore", clockless, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}),
-	fewPool("redis-few", false,
+	fewPool("redis-few", losing,
 		draw{what: "loss behind taking", weight: 16, lasts: span(time.Second, 10*time.Second)},
 		draw{what: "loss behind silence", weight: 16, lasts: span(5*time.Second, 40*time.Second)},
 		draw{what: "replica behind taking", weight: 16, lasts: span(5*time.Second, 40*time.Second), size: number(-int64(900*time.Millisecond), int64(900*time.Millisecond))},
 	),
-	fewPool("redis-few-lossy", true,
+	fewPool("redis-few-lossy", keeping,
 		draw{what: "end unheard", weight: 16, lasts: span(time.Second, 20*time.Second)},
 		draw{what: "clock behind freeing", weight: 16, lasts: span(time.Second, 10*time.Second), size: number(int64(time.Second), int64(20*time.Second))},
 	),
 	{
-		name: "order", weight: 0.004, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
+		name: "order", weight: 0.004, make: func(w *world, p *plan) fleet { return newOrders(w, clocksRun) },
 		beats: beats, long: 160, think: 2, count: 40,
 		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults),
 	},
 	{
-		name: "order-stands", weight: 0.002, make: func(w *world, p *plan) fleet { return newOrders(w, true) },
+		name: "order-stands", weight: 0.002, make: func(w *world, p *plan) fleet { return newOrders(w, clocksStand) },
 		beats: beats, long: 160, think: 2, count: 40,
 		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults, []draw{
 			{what: "stand at", weight: 30, lasts: beatSpan(12), size: number(1, 40)},
 		}),
 	},
 	{
-		name: "order-few", weight: 0.001, few: 3, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
+		name: "order-few", weight: 0.001, few: 3, make: func(w *world, p *plan) fleet { return newOrders(w, clocksRun) },
 		beats: beats, long: 160, think: 1, count: 40,
 		draw: slices.Concat(processFaults, linkFaults, lineFaults, electionFaults, []draw{
 			{what: "unheard lead", weight: 30, lasts: span(300*time.Millisecond, 1200*time.Millisecond), size: number(0, 1)},
@@ -79,7 +79,7 @@ var kinds = []*kind{
 		}),
 	},
 	{
-		name: "order-restore", weight: 0.001, few: 4, make: func(w *world, p *plan) fleet { return newOrders(w, false) },
+		name: "order-restore", weight: 0.001, few: 4, make: func(w *world, p *plan) fleet { return newOrders(w, clocksRun) },
 		beats: beats, long: 160, think: 1, count: 20,
 		draw: slices.Concat(processFaults, linkFaults, []draw{
 			{what: "restore", weight: 30, lasts: span(time.Second, 5*time.Second), size: number(int64(time.Millisecond), int64(10*time.Second)), apart: 8 * time.Second},
@@ -131,7 +131,7 @@ func lossyPool(name string, of form) *kind {
 		clock = clockFaults
 	}
 	return &kind{
-		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, true, false) },
+		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, pools{form: of, safe: true}) },
 		beats: renewals, long: 800, think: 2, count: 60,
 		draw: slices.Concat(processFaults, linkFaults, clock, []draw{
 			{what: "slow", weight: 3, lasts: beatSpan(6), size: number(int64(time.Millisecond), int64(2*time.Second))},
@@ -140,16 +140,26 @@ func lossyPool(name string, of form) *kind {
 	}
 }
 
+// loss says whether the store of a pool loses something.
+type loss bool
+
+const (
+	losing  loss = true
+	keeping loss = false
+)
+
 // fewPool is a pool with one number less than there are processes, so that one of them always waits, and
 // with disasters that come where a number changes hands.
-func fewPool(name string, safe bool, disasters ...draw) *kind {
+func fewPool(name string, safe loss, disasters ...draw) *kind {
 	for i := range disasters {
-		if !safe {
+		if safe == losing {
 			disasters[i].beats, disasters[i].apart = 30, ambushed
 		}
 	}
 	return &kind{
-		name: name, weight: 1, few: 4, make: func(w *world, p *plan) fleet { return newPools(w, p, scripted, safe, true) },
+		name: name, weight: 1, few: 4, make: func(w *world, p *plan) fleet {
+			return newPools(w, p, pools{form: scripted, safe: safe == keeping, few: true})
+		},
 		beats: renewals[:1], long: 250, think: 1, count: 30, draw: slices.Concat(processFaults, linkFaults, disasters),
 	}
 }
@@ -160,7 +170,7 @@ func losingPool(name string, of form, losses ...draw) *kind {
 		losses[i].weight, losses[i].beats, losses[i].apart = 12, 30, 30*time.Second
 	}
 	return &kind{
-		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, of, false, false) },
+		name: name, weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, pools{form: of}) },
 		beats: renewals, long: 800, think: 2, count: 50,
 		draw: slices.Concat(processFaults, linkFaults, losses, []draw{
 			{what: "slow", weight: 3, lasts: beatSpan(6), size: number(int64(time.Millisecond), int64(2*time.Second))},

@@ -78,10 +78,18 @@ func (s *records) copy(ago time.Duration, server string, skew time.Duration) *re
 	return &c
 }
 
+// made says whether there was a pool before.
+type made bool
+
+const (
+	fresh made = true
+	again made = false
+)
+
 // fill adds numbers as an administrator does. The caller holds mu.
-func (s *records) fill(rules lease.Rules, shape string, n uint64, fresh bool) {
+func (s *records) fill(rules lease.Rules, shape string, n uint64, first made) {
 	if !s.exists {
-		s.putPool(rules.Create(shape, s.server, s.now(), fresh))
+		s.putPool(rules.Create(shape, s.server, s.now(), bool(first)))
 	}
 	for w := range n {
 		if _, there := s.all[w]; !there || s.all[w].State == 0 {

@@ -44,10 +44,13 @@ type pools struct {
 	servers int
 }
 
-func newPools(w *world, p *plan, of form, safe, few bool) *pools {
+// newPools makes a fleet of a form. What else of is says whether the store loses nothing, and numbers are few.
+func newPools(w *world, p *plan, of pools) *pools {
 	r := w.chance(2)
-	f := &pools{w: w, form: of, safe: safe, tenures: map[uint64][]tenure{}, numbers: []uint64{20, 40, 200}[r.IntN(3)], files: r.IntN(2) == 0, few: few}
-	if few {
+	f := &of
+	f.w, f.tenures = w, map[uint64][]tenure{}
+	f.numbers, f.files = []uint64{20, 40, 200}[r.IntN(3)], r.IntN(2) == 0
+	if f.few {
 		f.numbers = uint64(len(w.hosts)) - 1
 	}
 	f.cfg, f.layout = drawSnowflake(r, p.beat)
@@ -61,17 +64,17 @@ func newPools(w *world, p *plan, of form, safe, few bool) *pools {
 	if f.rules, err = lease.Derive(p.beat, reclaim, ahead); err != nil {
 		panic(err)
 	}
-	if of == clockless {
+	if f.form == clockless {
 		f.rules = f.rules.Lasting()
 	}
-	if r.IntN(2) == 0 || of == scripted {
+	if r.IntN(2) == 0 || f.form == scripted {
 		f.cfg.ClockBack = snowflake.BackSwap
 	}
 	s, _ := f.layout.Shape(epoch)
 	f.shape = lease.ShapeText(s.Layout, s.Epoch)
 	f.current = &records{node: node{w: w, waits: between(r, 0, 2*time.Millisecond)}, all: map[uint64]lease.Record{}, versions: map[uint64]int64{}, server: "0"}
 	f.current.wrote = f.wrote
-	f.current.fill(f.rules, f.shape, f.numbers, true)
+	f.current.fill(f.rules, f.shape, f.numbers, fresh)
 	f.current.past = nil
 	for n, h := range w.hosts {
 		f.steady[n] = lease.Steady(func() time.Time { return time.Unix(0, h.wall()) }, h.mono)
@@ -251,7 +254,7 @@ func (f *pools) server(x fault, s *records) bool {
 	add := func() { // an administrator, if there is no pool any more
 		after(func() {
 			if !f.current.exists {
-				f.current.fill(f.rules, f.shape, f.numbers, false)
+				f.current.fill(f.rules, f.shape, f.numbers, again)
 			}
 		})
 	}
@@ -317,7 +320,7 @@ func (f *pools) heal() {
 		f.numbers += uint64(len(f.w.hosts))
 	}
 	if !s.exists || f.few {
-		s.fill(f.rules, f.shape, f.numbers, false)
+		s.fill(f.rules, f.shape, f.numbers, again)
 	}
 }
 

@@ -35,10 +35,18 @@ type orders struct {
 	old      *process            // that led when the cluster was restored, and runs on
 }
 
+// clocks says whether the clocks of a fleet may stand for a while.
+type clocks bool
+
+const (
+	clocksRun   clocks = false
+	clocksStand clocks = true
+)
+
 // newOrders makes a fleet whose clocks go up to a tenth faster than others.
-func newOrders(w *world, stands bool) *orders {
+func newOrders(w *world, stand clocks) *orders {
 	r := w.chance(2)
-	f := &orders{w: w, stands: stands, users: map[*process]string{}}
+	f := &orders{w: w, stands: bool(stand), users: map[*process]string{}}
 	f.cluster = newCluster(w, between(r, 0, 3*time.Millisecond))
 	f.cluster.before = f.writes
 	f.lines = &lines{w: w, ends: map[*process][]*end{}}
