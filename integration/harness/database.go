@@ -82,11 +82,18 @@ func NewerMariaDB(tb testing.TB) *servers.Server {
 	return shared.newerMariaDB.get(tb)
 }
 
-// Servers are the shared servers of both kinds, for tests that run once on each: use Kind.String()
-// as the subtest's name.
+// Servers are the shared servers of both kinds.
 func Servers(tb testing.TB) []*servers.Server {
 	tb.Helper()
 	return []*servers.Server{MariaDB(tb), MySQL(tb)}
+}
+
+// EachServer runs a subtest on each shared server, with the server's kind for its name.
+func EachServer(t *testing.T, test func(t *testing.T, server *servers.Server)) {
+	t.Helper()
+	for _, server := range Servers(t) {
+		t.Run(server.Kind.String(), func(t *testing.T) { test(t, server) })
+	}
 }
 
 // AllServers are the shared servers by name, for tests that compare the same on each: in a wide run
