@@ -119,9 +119,17 @@ func dropLock(t *testing.T, s *Store) {
 	}
 }
 
+// guard says whether what a test is about is at work; without it the test must notice.
+type guard bool
+
+const (
+	guarded guard = true
+	bare    guard = false
+)
+
 // issueFromTwo reserves from two stores of one folder in turn, of which the first has the lock or
 // has lost it.
-func issueFromTwo(t *testing.T, locked bool) (twice bool, err error) {
+func issueFromTwo(t *testing.T, locked guard) (twice bool, err error) {
 	dir := filepath.Join(t.TempDir(), "data")
 	a, b := newStore(t, dir), newStore(t, dir)
 	seen := map[uint64]bool{}
@@ -144,12 +152,12 @@ func issueFromTwo(t *testing.T, locked bool) (twice bool, err error) {
 }
 
 func TestLock(t *testing.T) {
-	twice, err := issueFromTwo(t, true)
+	twice, err := issueFromTwo(t, guarded)
 	if twice {
 		t.Error("two stores of one folder issued an id twice")
 	}
 	wantError(t, "second store", err, "held by process")
-	if twice, err := issueFromTwo(t, false); !twice || err != nil {
+	if twice, err := issueFromTwo(t, bare); !twice || err != nil {
 		t.Errorf("without the lock no id was issued twice (%v): the test proves nothing", err)
 	}
 }

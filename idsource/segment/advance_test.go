@@ -191,7 +191,7 @@ func TestSegmentAdvanceGiveBack(t *testing.T) {
 // courses lets processes of one store issue and advance at random, and returns
 // how often an id came that Advance had excluded. An Advance that does nothing
 // is the negative control.
-func courses(t *testing.T, does bool) (wrong int64) {
+func courses(t *testing.T, does guard) (wrong int64) {
 	st := newFaultStore()
 	st.keys["order_id"] = idsource.Position{Next: 1000, Used: true}
 	const processes, goroutines, rounds = 3, 4, 300
@@ -259,10 +259,10 @@ func (s *watchedStore) Reserve(ctx context.Context, a idsource.Ask) (uint64, uin
 }
 
 func TestSegmentAdvanceConcurrent(t *testing.T) {
-	if wrong := courses(t, true); wrong != 0 {
+	if wrong := courses(t, guarded); wrong != 0 {
 		t.Errorf("%d ids and ranges reach below an Advance that had returned", wrong)
 	}
-	if courses(t, false) == 0 {
+	if courses(t, bare) == 0 {
 		t.Error("an Advance that does nothing is not noticed: the test proves nothing")
 	}
 }

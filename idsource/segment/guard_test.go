@@ -18,9 +18,17 @@ func forget(s *Segment) {
 	s.high = 0
 }
 
+// guard says whether what a test is about is at work; without it the test must notice.
+type guard bool
+
+const (
+	guarded guard = true
+	bare    guard = false
+)
+
 // goBack uses a source, takes its store back as a restored backup does, uses it
 // on, and returns what was issued and the error that ended it.
-func goBack(t *testing.T, remembers bool) (ids []uint64, err error) {
+func goBack(t *testing.T, remembers guard) (ids []uint64, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newFaultStore()
 		s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
@@ -42,7 +50,7 @@ func goBack(t *testing.T, remembers bool) (ids []uint64, err error) {
 }
 
 func TestSegmentHighWater(t *testing.T) {
-	ids, err := goBack(t, true)
+	ids, err := goBack(t, guarded)
 	if id, twice := sourcetest.Repeated(ids); twice {
 		t.Errorf("id %d was issued twice", id)
 	}
@@ -53,7 +61,7 @@ func TestSegmentHighWater(t *testing.T) {
 		}
 	}
 	// Negative control: a process that forgets issues ids twice.
-	ids, err = goBack(t, false)
+	ids, err = goBack(t, bare)
 	if _, twice := sourcetest.Repeated(ids); !twice || err != nil {
 		t.Errorf("a process that forgets: %d ids, none twice, error %v; the test proves nothing", len(ids), err)
 	}

@@ -112,7 +112,7 @@ func TestSnowflakeAdvanceNotReady(t *testing.T) {
 // advanceUnderLoad lets owners of a worker number follow each other while
 // goroutines take ids and move past others, and counts ids that Advance had
 // excluded.
-func advanceUnderLoad(t *testing.T, does bool) (wrong int64) {
+func advanceUnderLoad(t *testing.T, does guard) (wrong int64) {
 	fences := newFaultFences()
 	var clk testClock
 	slow := clk.clock()
@@ -159,10 +159,10 @@ func advanceUnderLoad(t *testing.T, does bool) (wrong int64) {
 }
 
 func TestSnowflakeAdvanceConcurrent(t *testing.T) {
-	if wrong := advanceUnderLoad(t, true); wrong != 0 {
+	if wrong := advanceUnderLoad(t, guarded); wrong != 0 {
 		t.Errorf("%d ids reach below an Advance that had returned", wrong)
 	}
-	if advanceUnderLoad(t, false) == 0 {
+	if advanceUnderLoad(t, bare) == 0 {
 		t.Error("an Advance that does nothing is not noticed: the test proves nothing")
 	}
 }

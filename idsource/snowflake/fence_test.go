@@ -283,9 +283,17 @@ func unfence(s *Snowflake) {
 	s.words.grant.Store(&g)
 }
 
+// guard says whether what a test is about is at work; without it the test must notice.
+type guard bool
+
+const (
+	guarded guard = true
+	bare    guard = false
+)
+
 // outlive runs a source for longer than the fence that its store still took,
 // kills it, sets the clock back and starts another one.
-func outlive(t *testing.T, fenced bool) (ids []uint64) {
+func outlive(t *testing.T, fenced guard) (ids []uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		fences := newFaultFences()
 		var clk testClock
@@ -316,10 +324,10 @@ func outlive(t *testing.T, fenced bool) (ids []uint64) {
 }
 
 func TestSnowflakeFenceCheck(t *testing.T) {
-	if id, twice := sourcetest.Repeated(outlive(t, true)); twice {
+	if id, twice := sourcetest.Repeated(outlive(t, guarded)); twice {
 		t.Errorf("id %d was issued twice", id)
 	}
-	if _, twice := sourcetest.Repeated(outlive(t, false)); !twice {
+	if _, twice := sourcetest.Repeated(outlive(t, bare)); !twice {
 		t.Error("beyond its fence no id was issued twice: the test proves nothing")
 	}
 }

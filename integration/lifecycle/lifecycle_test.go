@@ -223,7 +223,7 @@ func TestKill(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := running(t, db, "SLEEP(300)", true); err != nil {
+		if err := running(t, db, "SLEEP(300)"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.Exec(fmt.Sprintf("KILL QUERY %d", c.Greeting.Thread)); err != nil {
@@ -262,20 +262,25 @@ func interrupted(t *testing.T, server *servers.Server, addr string, db *sql.DB) 
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Wait() }() // how it ends is its own affair
-	if err := running(t, db, "SLEEP(31)", true); err != nil {
+	if err := running(t, db, "SLEEP(31)"); err != nil {
 		t.Error(err)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}
-	if err := running(t, db, "SLEEP(31)", false); err != nil {
+	if err := ended(t, db, "SLEEP(31)"); err != nil {
 		t.Errorf("%s: after Ctrl-C: %v", server.Kind, err)
 		_ = cmd.Process.Kill() // Wait must come back
 	}
 }
 
-// running waits until a statement with part in its text runs, or until none does.
-func running(t *testing.T, db *sql.DB, part string, want bool) error {
+// running waits until a statement with part in its text runs.
+func running(t *testing.T, db *sql.DB, part string) error { return runs(t, db, part, true) }
+
+// ended waits until no statement with part in its text runs.
+func ended(t *testing.T, db *sql.DB, part string) error { return runs(t, db, part, false) }
+
+func runs(t *testing.T, db *sql.DB, part string, want bool) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

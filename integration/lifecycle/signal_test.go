@@ -187,18 +187,15 @@ func TestReload(t *testing.T) {
 		}
 		return waitLog(t, p, from, want)
 	}
-	insert := func(table string, filled bool) {
+	insert := func(table string, check func(error)) {
 		t.Helper()
-		if err := replay.Do(func() {
-			err := c.Query("INSERT INTO " + table + " (a) VALUES (1)")
-			if filled {
-				replay.Check(err)
-			} else {
-				replay.WantCode(err, mysql.ER_NO_DEFAULT_FOR_FIELD)
-			}
-		}); err != nil {
+		if err := replay.Do(func() { check(c.Query("INSERT INTO " + table + " (a) VALUES (1)")) }); err != nil {
 			t.Errorf("table %s: %v", table, err)
 		}
+	}
+	fills := func(table string) { insert(table, replay.Check) }
+	relays := func(table string) {
+		insert(table, func(err error) { replay.WantCode(err, mysql.ER_NO_DEFAULT_FOR_FIELD) })
 	}
 	if err := replay.Do(func() {
 		c.Must("USE "+db, "SET sql_mode = 'STRICT_ALL_TABLES'",
@@ -206,16 +203,16 @@ func TestReload(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	insert("one", false)
+	relays("one")
 	reload(base+rule("one"), `msg="configuration reloaded"`)
-	insert("one", true)
-	insert("two", false)
+	fills("one")
+	relays("two")
 	reload(base+rule("two")+"    nonsense: 1\n", `not reloaded.*idproxy\.yaml:\d+:\d+: `)
-	insert("one", true)
-	insert("two", false)
+	fills("one")
+	relays("two")
 	reload(base+rule("two")+"ids: {http: {listen: '127.0.0.1:0'}}\n", `not reloaded.*ids: added needs a restart`)
-	insert("one", true)
-	insert("two", false)
+	fills("one")
+	relays("two")
 	if err := os.Remove(p.ConfigPath); err != nil {
 		t.Fatal(err)
 	}
@@ -224,10 +221,10 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitLog(t, p, from, `not reloaded.*no such file`)
-	insert("one", true)
+	fills("one")
 	reload(base+rule("two"), `msg="configuration reloaded"`)
-	insert("one", false)
-	insert("two", true)
+	relays("one")
+	fills("two")
 }
 
 // TestLimits reaches limits.sessions and limits.handshake.

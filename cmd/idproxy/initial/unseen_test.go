@@ -8,9 +8,17 @@ import (
 	"idproxy/pattern"
 )
 
+// letters says how a server takes the letters of names.
+type letters bool
+
+const (
+	exact   letters = false
+	folding letters = true
+)
+
 // numbered are shards of schemas with numbers, as they are mostly cut.
-func numbered(r *upstream.Rights, fold bool, schemas ...string) *said {
-	s := &said{tables: map[name]*table{}, Rights: r, fold: fold}
+func numbered(r *upstream.Rights, fold letters, schemas ...string) *said {
+	s := &said{tables: map[name]*table{}, Rights: r, fold: bool(fold)}
 	for _, schema := range schemas {
 		s.tables[name{schema, "o"}] = &table{kind: "BASE TABLE", columns: []column{{name: "id", kind: "bigint", auto: true}}, leads: []string{"id"}}
 	}
@@ -30,21 +38,21 @@ func TestUnseen(t *testing.T) {
 	all, narrow := upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`"), upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON `s_%`.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}}
 	plan := func(o Options, said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(o) }
-	if p := plan(Options{}, numbered(all, false, "s_1", "s_2", "s_3")); len(p.Rules) != 1 || p.Rules[0].Table != "s_*.o" {
+	if p := plan(Options{}, numbered(all, exact, "s_1", "s_2", "s_3")); len(p.Rules) != 1 || p.Rules[0].Table != "s_*.o" {
 		t.Errorf("all is seen: %q", ruled(p))
 	} else if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "s_1.o and s_2.o have a series each, and get the same ids") {
 		t.Errorf("of parts it says %q", p.Warnings)
 	}
-	if p := plan(Options{Schemas: []string{"s_1", "s_2", "s_3"}}, numbered(all, false, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
+	if p := plan(Options{Schemas: []string{"s_1", "s_2", "s_3"}}, numbered(all, exact, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
 		t.Errorf("some is read: %q", ruled(p))
 	}
-	if p := plan(Options{}, numbered(narrow, false, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
+	if p := plan(Options{}, numbered(narrow, exact, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
 		t.Errorf("some is seen: %q", ruled(p))
 	}
-	if p := plan(Options{}, numbered(all, false, "s_1"), numbered(narrow, false, "s_2")); len(p.Rules) != 2 || p.Partial() {
+	if p := plan(Options{}, numbered(all, exact, "s_1"), numbered(narrow, exact, "s_2")); len(p.Rules) != 2 || p.Partial() {
 		t.Errorf("there is no other: %q, %+v", ruled(p), p.LeftOut)
 	}
-	p := plan(Options{}, numbered(all, false, "s_1", "t"), numbered(narrow, false, "s_1"))
+	p := plan(Options{}, numbered(all, exact, "s_1", "t"), numbered(narrow, exact, "s_1"))
 	if len(p.Rules) != 1 || !p.Partial() || p.LeftOut[0].Why != "b may have it, too, and account 'a'@'%' cannot see that: GRANT SELECT ON `t`.* TO 'a'@'%' there, also where there is no such schema" {
 		t.Errorf("there may be another: %q, %+v", ruled(p), p.LeftOut)
 	}
@@ -55,16 +63,16 @@ func TestUnite(t *testing.T) {
 	all := upstream.ReadRights("", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	plan := func(said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(Options{}) }
-	if p := plan(numbered(all, true, "shop"), numbered(all, false, "Shop"), numbered(all, true, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "Shop.o" || p.Rules[0].Listeners != nil {
+	if p := plan(numbered(all, folding, "shop"), numbered(all, exact, "Shop"), numbered(all, folding, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "Shop.o" || p.Rules[0].Listeners != nil {
 		t.Errorf("%+v", p.Rules)
 	}
-	if p := plan(numbered(all, true, "shop"), numbered(all, true, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "shop.o" {
+	if p := plan(numbered(all, folding, "shop"), numbered(all, folding, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "shop.o" {
 		t.Errorf("%+v", p.Rules)
 	}
-	if p := plan(numbered(all, false, "shop"), numbered(all, false, "SHOP")); len(p.Rules) != 2 {
+	if p := plan(numbered(all, exact, "shop"), numbered(all, exact, "SHOP")); len(p.Rules) != 2 {
 		t.Errorf("%+v", p.Rules)
 	}
-	if p := plan(numbered(all, false, "shop", "SHOP", "x"), numbered(all, true, "shop", "x")); len(p.Rules) != 1 || p.Rules[0].Table != "x.o" || len(p.LeftOut) != 2 {
+	if p := plan(numbered(all, exact, "shop", "SHOP", "x"), numbered(all, folding, "shop", "x")); len(p.Rules) != 1 || p.Rules[0].Table != "x.o" || len(p.LeftOut) != 2 {
 		t.Errorf("%+v, %+v", p.Rules, p.LeftOut)
 	}
 	if !(pattern.Table{Schema: "Shop", Name: "o"}).Match("shop", "o", true) {
