@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -86,7 +87,7 @@ func TestLaggingReplica(t *testing.T) {
 					} else {
 						defer p.kill(t, p.second)()
 					}
-					eventually(t, "a row at the first server", func() bool {
+					assert.Until(t, "a row at the first server", func() bool {
 						port, err := insert(t.Context(), db)
 						if err == nil && !strings.HasSuffix(p.first.Addr, ":"+port) {
 							t.Errorf("a row went to %s", port)
@@ -118,7 +119,7 @@ func TestOwnServer(t *testing.T) {
 	start := p.kill(t, p.first)
 	atSecond := connectedTo(t, db, p.second)
 	start()
-	eventually(t, "new sessions go to the first server", func() bool {
+	assert.Until(t, "new sessions go to the first server", func() bool {
 		c, err := db.Conn(t.Context())
 		if err != nil {
 			return false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -58,12 +59,12 @@ func TestPrimaryKilled(t *testing.T) {
 			defer end()
 			l := &load{}
 			wait := l.run(ctx, t, p.open(t), 8)
-			eventually(t, "rows at the first server", func() bool { return len(l.by(p.first)) > 500 })
+			assert.Until(t, "rows at the first server", func() bool { return len(l.by(p.first)) > 500 })
 			if at := p.listener(t); at.Upstream != p.first.Addr || at.Problem != "" {
 				t.Errorf("the listener is %+v", at)
 			}
 
-			eventually(t, "both were asked", func() bool { return p.listener(t).Servers[1].ReadOnly })
+			assert.Until(t, "both were asked", func() bool { return p.listener(t).Servers[1].ReadOnly })
 			text, _ := p.get(t, "/metrics")
 			holds(t, text, fmt.Sprintf("idproxy_upstream_server_up{listener=\"a\",server=%q} 1\n", p.second.Addr),
 				fmt.Sprintf("idproxy_upstream_server_read_only{listener=\"a\",server=%q} 1\n", p.second.Addr))
@@ -71,7 +72,7 @@ func TestPrimaryKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			killed := time.Now()
-			eventually(t, "the listener is not ready", func() bool {
+			assert.Until(t, "the listener is not ready", func() bool {
 				_, status := p.get(t, "/readyz")
 				return status == http.StatusServiceUnavailable
 			})
@@ -84,7 +85,7 @@ func TestPrimaryKilled(t *testing.T) {
 			}
 			p.setReadOnly(t, p.second, off)
 			promoted := time.Now()
-			eventually(t, "rows at the second server", func() bool { return len(l.by(p.second)) > 500 })
+			assert.Until(t, "rows at the second server", func() bool { return len(l.by(p.second)) > 500 })
 			end()
 			wait()
 
@@ -254,7 +255,7 @@ func TestDemoted(t *testing.T) {
 			if a, b := len(p.rows(t, p.first)), len(p.rows(t, p.second)); a != 1 || b != 1 {
 				t.Errorf("%d and %d rows", a, b)
 			}
-			eventually(t, "the other server is shown", func() bool { return p.listener(t).Upstream == p.second.Addr })
+			assert.Until(t, "the other server is shown", func() bool { return p.listener(t).Upstream == p.second.Addr })
 		})
 	}
 }
@@ -271,7 +272,7 @@ func TestAllDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.setReadOnly(t, p.first, on)
-	eventually(t, "no server takes writes", func() bool {
+	assert.Until(t, "no server takes writes", func() bool {
 		err := db.PingContext(t.Context())
 		return err != nil && strings.Contains(err.Error(), "read-only")
 	})
@@ -282,7 +283,7 @@ func TestAllDown(t *testing.T) {
 	p.setReadOnly(t, p.first, off)
 	holds(t, p.check(t), "server unix:"+p.first.Socket+" is ", "warning: listener a: server 127.0.0.1:1 could not take the place of unix:"+p.first.Socket)
 	p.setReadOnly(t, p.first, on)
-	eventually(t, "no server takes writes", func() bool { return p.listener(t).Problem != "" })
+	assert.Until(t, "no server takes writes", func() bool { return p.listener(t).Problem != "" })
 	text, status := p.get(t, "/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "its server does not answer") && !strings.Contains(text, "no server can be used") {
 		t.Errorf("%d: %s", status, text)

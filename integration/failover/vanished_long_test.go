@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sys/unix"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/network"
 	"idproxy/integration/servers"
@@ -137,7 +138,7 @@ func TestClientVanishes(t *testing.T) {
 				harness.MustExec(t, db, fmt.Sprintf("KILL %d", thread))
 				return
 			}
-			eventually(t, "the session ends", func() bool { return !there() })
+			assert.Until(t, "the session ends", func() bool { return !there() })
 			took := time.Since(replied)
 			t.Logf("noticed after %v, of %v at most", took.Round(10*time.Millisecond), tt.bound)
 			if took > tt.bound+5*time.Second {
@@ -187,7 +188,7 @@ admin: {listen: '127.0.0.1:0'}
 		}
 		defer c.Close()
 	}
-	eventually(t, "the session with the server that vanished ends", func() bool { return p.listener(t).Sessions == 2 })
+	assert.Until(t, "the session with the server that vanished ends", func() bool { return p.listener(t).Sessions == 2 })
 	t.Logf("the idle session ended after %v", time.Since(began).Round(10*time.Millisecond))
 }
 

@@ -131,16 +131,6 @@ func (p *pair) listener(t *testing.T) monitor.Listener {
 	return s.Listeners[0]
 }
 
-// eventually waits until something holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 // ack is a row that a server said it has.
 type ack struct {
 	id   int64
