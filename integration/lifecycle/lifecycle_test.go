@@ -268,7 +268,7 @@ func interrupted(t *testing.T, server *servers.Server, addr string, db *sql.DB) 
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}
-	if err := ended(t, db, "SLEEP(31)"); err != nil {
+	if err := stopped(t, db, "SLEEP(31)"); err != nil {
 		t.Errorf("%s: after Ctrl-C: %v", server.Kind, err)
 		_ = cmd.Process.Kill() // Wait must come back
 	}
@@ -277,8 +277,8 @@ func interrupted(t *testing.T, server *servers.Server, addr string, db *sql.DB) 
 // running waits until a statement with part in its text runs.
 func running(t *testing.T, db *sql.DB, part string) error { return runs(t, db, part, true) }
 
-// ended waits until no statement with part in its text runs.
-func ended(t *testing.T, db *sql.DB, part string) error { return runs(t, db, part, false) }
+// stopped waits until no statement with part in its text runs.
+func stopped(t *testing.T, db *sql.DB, part string) error { return runs(t, db, part, false) }
 
 func runs(t *testing.T, db *sql.DB, part string, want bool) error {
 	t.Helper()

@@ -39,7 +39,7 @@ func TestDrain(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := running(t, harness.Open(t, server.Config(""), server.Addr), "'drain', 300", true); err != nil {
+		if err := running(t, harness.Open(t, server.Config(""), server.Addr), "'drain', 300"); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Signal(syscall.SIGTERM); err != nil {
