@@ -465,12 +465,13 @@ func TestReady(t *testing.T) {
 			e.Start("")
 			all = append(all, s)
 		}
-		stand := func(what string, ready bool, leaders int) {
+		const ready, troubled = true, false
+		stand := func(what string, well bool, leaders int) {
 			t.Helper()
 			led := 0
 			for i, s := range all {
 				now := s.Standing()
-				if (now.Problem == nil) != ready {
+				if (now.Problem == nil) != well {
 					t.Errorf("%s: process %d has the problem %v", what, i, now.Problem)
 				}
 				if of, ok := now.Of.(idsource.OrderStand); ok && of.Leads {
@@ -487,7 +488,7 @@ func TestReady(t *testing.T) {
 			m.down = err
 		}
 		time.Sleep(time.Second)
-		stand("one leads", true, 1)
+		stand("one leads", ready, 1)
 		for _, s := range all {
 			if s.cfg.Election.State().Own() != nil {
 				if _, err := s.Range(t.Context(), 1); err != nil { // it has ids in memory from now on
@@ -497,14 +498,14 @@ func TestReady(t *testing.T) {
 		}
 		down(errors.New("the register is down"))
 		time.Sleep(1500 * time.Millisecond)
-		stand("a hand-over may be under way", true, 0)
+		stand("a hand-over may be under way", ready, 0)
 		time.Sleep(time.Second)
-		stand("the register is down", false, 0)
+		stand("the register is down", troubled, 0)
 		time.Sleep(time.Minute)
-		stand("the register is down for long", false, 0)
+		stand("the register is down for long", troubled, 0)
 		down(nil)
 		time.Sleep(2 * time.Second)
-		stand("the register is back", true, 1)
+		stand("the register is back", ready, 1)
 		for _, s := range all {
 			_ = s.cfg.Election.Close(t.Context())
 		}

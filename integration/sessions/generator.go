@@ -205,16 +205,16 @@ func (g *generator) dynamic() {
 	name := g.pick("s0", "s1", "s2")
 	switch g.IntN(8) {
 	case 0, 1, 2:
-		text, _ := g.insertRows(true)
+		text, _ := g.insertRows(withParams)
 		g.say("PREPARE "+name+" FROM "+g.literal(text), Inserts)
 		g.using(name, strings.Count(text, "?"))
 	case 3:
-		text, _ := g.insertRows(false)
+		text, _ := g.insertRows(withValues)
 		g.say("SET @t = "+g.literal(text), 0)
 		g.say("PREPARE "+name+" FROM @t", Inserts)
 	case 4:
 		if g.mariaDB() {
-			text, traits := g.insertRows(false)
+			text, traits := g.insertRows(withValues)
 			g.say("EXECUTE IMMEDIATE "+g.literal(text), traits)
 			return
 		}

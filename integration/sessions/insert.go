@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// A statement has parameters in the place of values, or has none.
+const withParams, withValues = true, false
+
 // insert draws an INSERT, with parameters or without.
 func (g *generator) insert(params bool) (string, Trait) {
 	switch n := g.IntN(20); {

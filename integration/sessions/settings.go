@@ -56,7 +56,7 @@ func (g *generator) transaction() string {
 // other draws a statement that is no INSERT.
 func (g *generator) other() string {
 	t := g.any()
-	return g.pick(g.update(false), "DO 1", "DO LAST_INSERT_ID(77)", "SELECT COUNT(*) FROM "+t.name, "SHOW COLUMNS FROM p1", "SELECT 1 UNION SELECT 2", "SELECT nowhere FROM "+t.name, "USE {db}", "SELECT @@sql_mode",
+	return g.pick(g.update(withValues), "DO 1", "DO LAST_INSERT_ID(77)", "SELECT COUNT(*) FROM "+t.name, "SHOW COLUMNS FROM p1", "SELECT 1 UNION SELECT 2", "SELECT nowhere FROM "+t.name, "USE {db}", "SELECT @@sql_mode",
 		"SELECT @@character_set_client, @@collation_connection, @@insert_id", "SELECT @@autocommit, @@sql_select_limit", "nonsense", "DELETE FROM "+t.name+" WHERE id < 50", "SELECT DATABASE() = '{db}'")
 }
 
