@@ -44,7 +44,7 @@ type pools struct {
 	servers int
 }
 
-// newPools makes a fleet of a form. What else of is says whether the store loses nothing, and numbers are few.
+// newPools makes a fleet. It reads form, safe and few, and sets the rest.
 func newPools(w *world, p *plan, of pools) *pools {
 	r := w.chance(2)
 	f := &of
