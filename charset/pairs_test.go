@@ -1,6 +1,10 @@
 package charset
 
-import "testing"
+import (
+	"testing"
+
+	"idproxy/integration/assert"
+)
 
 func TestPairs(t *testing.T) {
 	for _, test := range []struct {
@@ -28,18 +32,12 @@ func TestPairs(t *testing.T) {
 				}
 			}
 		}
-		if leads != test.leads || pairs != test.pairs {
-			t.Errorf("%s: %d bytes begin %d characters, want %d and %d", test.name, leads, pairs, test.leads, test.pairs)
-		}
+		assert.True(t, leads == test.leads && pairs == test.pairs, "%s: %d bytes begin %d characters, want %d and %d", test.name, leads, pairs, test.leads, test.pairs)
 		for _, s := range test.in {
-			if !test.of.Has(s[0], s[1]) {
-				t.Errorf("%s has no %x", test.name, s)
-			}
+			assert.True(t, test.of.Has(s[0], s[1]), "%s has no %x", test.name, s)
 		}
 		for _, s := range test.others {
-			if test.of.Has(s[0], s[1]) {
-				t.Errorf("%s has %x", test.name, s)
-			}
+			assert.True(t, !test.of.Has(s[0], s[1]), "%s has %x", test.name, s)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // manyRules are files of 10,000 rules, of the kinds that differ in how rules are compared.
@@ -46,19 +48,13 @@ func manyRules(tb testing.TB, n int) map[string][]byte {
 func TestRulesAreComparedWithFew(t *testing.T) {
 	const n = 3000
 	for name, text := range manyRules(t, n) {
-		c, err := Parse("idproxy.yaml", text, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := assert.Of(Parse("idproxy.yaml", text, nil)).Must(t)
 		before := newEarlierRules(c.Listeners)
 		for i := range c.Rules {
-			if first := before.add(&c.Rules[i]); first != nil {
-				t.Fatalf("%s: rule %d can never apply because of %v", name, i, first)
-			}
+			first := before.add(&c.Rules[i])
+			assert.MustTrue(t, first == nil, "%s: rule %d can never apply because of %v", name, i, first)
 		}
-		if before.compared > 6*n {
-			t.Errorf("%s: %d rules were compared %d times", name, n, before.compared)
-		}
+		assert.True(t, before.compared <= 6*n, "%s: %d rules were compared %d times", name, n, before.compared)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"idproxy/integration/assert"
 )
 
 // testEnv is the environment of all tests.
@@ -36,10 +38,7 @@ func testEnv(name string) (string, bool) {
 
 func parseOK(t *testing.T, text string) *Config {
 	t.Helper()
-	c, err := Parse("c.yaml", []byte(text), testEnv)
-	if err != nil {
-		t.Fatalf("Parse(%s): %v", text, err)
-	}
+	c := assert.Of(Parse("c.yaml", []byte(text), testEnv)).Must(t, "Parse("+text+")")
 	return c
 }
 
@@ -49,9 +48,7 @@ func problems(t *testing.T, err error) Errors {
 		return nil
 	}
 	list, ok := errors.AsType[Errors](err)
-	if !ok {
-		t.Fatalf("got %T, want Errors", err)
-	}
+	assert.MustTrue(t, ok, "got %T, want Errors", err)
 	return list
 }
 
@@ -81,10 +78,7 @@ listeners: [{listen: 127.0.0.1:3307, upstream: db:3306}]
 sources: {order_id: {segment: {}}, event_id: {snowflake: {worker: 0}}}
 rules: [{table: shop.orders, column: id, source: order_id}]
 `
-	got, err := Parse("/etc/idproxy/c.yaml", []byte(text), testEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := assert.Of(Parse("/etc/idproxy/c.yaml", []byte(text), testEnv)).Must(t)
 	want := &Config{
 		Path:      "/etc/idproxy/c.yaml",
 		Dir:       "/etc/idproxy",
@@ -108,9 +102,7 @@ rules: [{table: shop.orders, column: id, source: order_id}]
 		Engine:          EngineLoops,
 		Log:             Log{Level: "info", Format: "text"},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreTypes(Pos{})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	assert.NoDiff(t, "differs", cmp.Diff(want, got, cmpopts.IgnoreTypes(Pos{})))
 }
 
 func TestEveryAvailableKey(t *testing.T) {
@@ -201,9 +193,7 @@ log: {level: debug, format: json}
 		{"no default store", len(c.Stores), 4},
 		{"store that is not there", c.Store("x") == nil && c.Source("x") == nil, true},
 	} {
-		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", tt.name, diff)
-		}
+		assert.NoDiff(t, tt.name, cmp.Diff(tt.want, tt.got))
 	}
 }
 
@@ -231,9 +221,7 @@ rules:
 		{"source", c.Sources[0].Pos, "c.yaml:7:3"},
 		{"rule", c.Rules[0].Pos, "c.yaml:10:5"},
 	} {
-		if tt.got.String() != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.name, tt.got, tt.want)
-		}
+		assert.True(t, tt.got.String() == tt.want, "%s: got %s, want %s", tt.name, tt.got, tt.want)
 	}
 }
 
@@ -252,14 +240,10 @@ func TestEnvironment(t *testing.T) {
 		{"|-\n        ${PW}", `p: "}{'#@/`},
 	} {
 		c := parseOK(t, "listeners:\n  - listen: :1\n    upstream: h:1\n    account:\n      user: u\n      password: "+tt.in+"\n")
-		if got := string(c.Listeners[0].Account.Password); got != tt.want {
-			t.Errorf("password: %s: got %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Equal(t, "password: "+tt.in, string(c.Listeners[0].Account.Password), tt.want)
 	}
 	c := parseOK(t, oneListener+`sources: {ids: {snowflake: {worker: "${WORKER}"}}}`)
-	if got := c.Sources[0].Snowflake.Worker; got != 7 {
-		t.Errorf("worker: got %d, want 7", got)
-	}
+	assert.Equal(t, "worker", c.Sources[0].Snowflake.Worker, 7)
 }
 
 // TestDefaultStoreIsShared keeps two stores off one folder, where they would lock
@@ -270,9 +254,8 @@ func TestDefaultStoreIsShared(t *testing.T) {
 		t.Errorf("got store %q of %d, want mine of 1", got, len(c.Stores))
 	}
 	err := error(nil)
-	if _, err = Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv); err == nil {
-		t.Error("the default store can be named")
-	}
+	_, err = Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv)
+	assert.True(t, err != nil, "the default store can be named")
 }
 
 func TestFirstMatch(t *testing.T) {
@@ -301,24 +284,18 @@ stores: {main: {mysql: {dsn: "u:hunter2@tcp(h:1)/d"}}}
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	account, store := *c.Listeners[0].Account, *c.Stores[0].MySQL
 	logger.Info("x", "secret", account.Password, "config", c, "account", account)
-	asJSON, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON := assert.Of(json.Marshal(c)).Must(t)
 	texts := []string{log.String(), string(asJSON)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 		texts = append(texts, fmt.Sprintf(verb, account), fmt.Sprintf(verb, account.Password), fmt.Sprintf(verb, store), fmt.Sprintf(verb, c))
 	}
 	for _, text := range texts {
 		for _, secret := range []string{"hunter2", fmt.Sprintf("%x", "hunter2"), fmt.Sprintf("%X", "hunter2")} {
-			if strings.Contains(text, secret) {
-				t.Errorf("the password is in %s", text)
-			}
+			assert.True(t, !strings.Contains(text, secret), "the password is in %s", text)
 		}
 	}
-	if got := account.Password.String() + Secret("").String(); got != "********" {
-		t.Errorf("got %q, want stars for a secret and nothing for an empty one", got)
-	}
+	got := account.Password.String() + Secret("").String()
+	assert.True(t, got == "********", "got %q, want stars for a secret and nothing for an empty one", got)
 	if string(account.Password) != "hunter2" { // negative control: the value itself is there
 		t.Errorf("the password is lost")
 	}
@@ -343,14 +320,10 @@ admin: {listen: :2, token: "hunter2"}
 				continue
 			}
 			broken++
-			if strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("%q for byte %d: %v", with, i, err)
-			}
+			assert.True(t, !strings.Contains(err.Error(), "hunter2"), "%q for byte %d: %v", with, i, err)
 		}
 	}
-	if broken < 500 {
-		t.Errorf("only %d files were refused", broken)
-	}
+	assert.True(t, broken >= 500, "only %d files were refused", broken)
 }
 
 // TestSecretHoldersPrintThemselves walks the structs: each that has a Secret must be
@@ -372,44 +345,29 @@ func TestSecretHoldersPrintThemselves(t *testing.T) {
 			}
 			if f == reflect.TypeFor[Secret]() {
 				found++
-				if !typ.Implements(reflect.TypeFor[fmt.Formatter]()) {
-					t.Errorf("%s holds a secret and is no fmt.Formatter", typ)
-				}
+				assert.True(t, typ.Implements(reflect.TypeFor[fmt.Formatter]()), "%s holds a secret and is no fmt.Formatter", typ)
 			}
 			walk(f)
 		}
 	}
 	walk(reflect.TypeFor[Config]())
-	if found != 11 {
-		t.Errorf("found %d fields of secrets, want 11", found)
-	}
+	assert.True(t, found == 11, "found %d fields of secrets, want 11", found)
 }
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "idproxy.yaml")
-	if _, err := Load(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no file: got %v, want fs.ErrNotExist", err)
-	}
+	_, err := Load(path)
+	assert.True(t, errors.Is(err, fs.ErrNotExist), "no file: got %v, want fs.ErrNotExist", err)
 	t.Setenv("IDPROXY_TEST_DIR", "data")
 	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\nids: {redis: {listen: unix:ids.sock}, http: {listen: :9308, tls: {cert: c, key: k}}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := c.Store("s").File.Dir, filepath.Join(dir, "data"); got != want {
-		t.Errorf("dir: got %s, want %s", got, want)
-	}
-	if got, want := c.IDs.Redis.Listen.Address, filepath.Join(dir, "ids.sock"); got != want {
-		t.Errorf("ids.redis.listen: got %s, want %s", got, want)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	c := assert.Of(Load(path)).Must(t)
+	assert.Equal(t, "dir", c.Store("s").File.Dir, filepath.Join(dir, "data"))
+	assert.Equal(t, "ids.redis.listen", c.IDs.Redis.Listen.Address, filepath.Join(dir, "ids.sock"))
 	h := c.IDs.HTTP
-	if got, want := []string{h.TLS.Cert, h.TLS.Key}, []string{filepath.Join(dir, "c"), filepath.Join(dir, "k")}; !slices.Equal(got, want) {
-		t.Errorf("ids.http.tls: got %s, want %s", got, want)
-	}
+	got, want := []string{h.TLS.Cert, h.TLS.Key}, []string{filepath.Join(dir, "c"), filepath.Join(dir, "k")}
+	assert.True(t, slices.Equal(got, want), "ids.http.tls: got %s, want %s", got, want)
 }
 
 // TestValuesFromFiles: a value can name a file, or a credential of systemd.
@@ -419,12 +377,8 @@ func TestValuesFromFiles(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write("pw", "s3:cret${PW} \r\n")
 	write("two", "a\nb\n")
@@ -432,9 +386,7 @@ func TestValuesFromFiles(t *testing.T) {
 	write("line", "\n")
 	write("large", strings.Repeat("x", maxValue+1))
 	write("credentials/db", "from systemd\n")
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	absolute := filepath.Join(dir, "pw")
 	for _, tt := range []struct{ in, want, problem string }{
 		{in: "${file:pw}", want: "s3:cret${PW} "},
@@ -458,9 +410,7 @@ func TestValuesFromFiles(t *testing.T) {
 		c, err := Load(path)
 		switch {
 		case tt.problem != "":
-			if got, want := fmt.Sprint(err), path+":1:70: "+tt.problem; got != want {
-				t.Errorf("%s: got %s, want %s", tt.in, got, want)
-			}
+			assert.Equal(t, tt.in, fmt.Sprint(err), path+":1:70: "+tt.problem)
 		case err != nil:
 			t.Errorf("%s: %v", tt.in, err)
 		case string(c.Listeners[0].Account.Password) != tt.want:
@@ -468,16 +418,12 @@ func TestValuesFromFiles(t *testing.T) {
 		case len(c.ValueFiles) != 1 || !filepath.IsAbs(c.ValueFiles[0]):
 			t.Errorf("%s: files %q", tt.in, c.ValueFiles)
 		}
-		if _, err := Parse(path, []byte(text), os.LookupEnv); err == nil {
-			t.Errorf("%s: Parse reads files", tt.in)
-		}
+		assert.Of(Parse(path, []byte(text), os.LookupEnv)).Fails(t, tt.in+": Parse reads files", "")
 	}
 	t.Setenv("CREDENTIALS_DIRECTORY", "")
 	os.Unsetenv("CREDENTIALS_DIRECTORY")
 	write("c.yaml", "listeners: [{listen: :1, upstream: h:1, account: {user: a, password: \"${credential:db}\"}}]\n")
-	if _, err := Load(filepath.Join(dir, "c.yaml")); err == nil || !strings.Contains(err.Error(), "add LoadCredential=db:PATH to the unit") {
-		t.Errorf("no systemd: %v", err)
-	}
+	assert.Of(Load(filepath.Join(dir, "c.yaml"))).Fails(t, "no systemd", "add LoadCredential=db:PATH to the unit")
 }
 
 func TestOddFiles(t *testing.T) {
@@ -492,9 +438,8 @@ func TestOddFiles(t *testing.T) {
 		{"large", "#" + strings.Repeat("x", 4<<20), "c.yaml:1:1: the file is larger than 4 MiB or nested deeper than 100 levels: this is no idproxy configuration"},
 	} {
 		_, err := Parse("c.yaml", []byte(tt.in), testEnv)
-		if got := fmt.Sprint(err); got != tt.want && (tt.want != "" || err != nil) {
-			t.Errorf("%s: got %v, want %q", tt.name, err, tt.want)
-		}
+		got := fmt.Sprint(err)
+		assert.True(t, got == tt.want || tt.want == "" && err == nil, "%s: got %v, want %q", tt.name, err, tt.want)
 	}
 }
 
@@ -503,9 +448,7 @@ func TestSizeString(t *testing.T) {
 		in   Size
 		want string
 	}{{256 << 20, "256MiB"}, {1 << 30, "1GiB"}, {1 << 10, "1KiB"}, {1000, "1000B"}, {0, "0B"}} {
-		if got := tt.in.String(); got != tt.want {
-			t.Errorf("Size(%d): got %s, want %s", int64(tt.in), got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("Size(%d)", int64(tt.in)), tt.in.String(), tt.want)
 	}
 }
 
@@ -527,9 +470,7 @@ sources: {a: {snowflake: {workers: leases`+name+`}}}
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		if got := *c.Sources[0].Snowflake.Lease; got != want {
-			t.Errorf("%q: got %+v, want %+v", name, got, want)
-		}
+		assert.Equal(t, name, *c.Sources[0].Snowflake.Lease, want)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"idproxy/integration/assert"
 )
 
 const diffBase = `
@@ -63,26 +65,19 @@ func TestDiff(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if !strings.Contains(diffBase, tt.old) {
-				t.Fatalf("%q is not in the file", tt.old)
-			}
+			assert.MustTrue(t, strings.Contains(diffBase, tt.old), "%q is not in the file", tt.old)
 			old, now := parseOK(t, diffBase), parseOK(t, strings.Replace(diffBase, tt.old, tt.new, 1))
 			changes := Diff(old, now)
 			var got []string
 			for _, c := range changes {
 				got = append(got, c.String())
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			assert.NoDiff(t, "differs", cmp.Diff(tt.want, got))
 			for _, path := range got {
-				if strings.Contains(path, "old") || strings.Contains(path, "new") {
-					t.Errorf("the value of a secret is in %s", path)
-				}
+				assert.True(t, !strings.Contains(path, "old") && !strings.Contains(path, "new"), "the value of a secret is in %s", path)
 			}
-			if restart := NeedRestart(old, now, changes); (len(restart) > 0) != tt.restart {
-				t.Errorf("%v need a restart", restart)
-			}
+			restart := NeedRestart(old, now, changes)
+			assert.True(t, (len(restart) > 0) == tt.restart, "%v need a restart", restart)
 		})
 	}
 }
@@ -130,13 +125,9 @@ func TestDiffHandover(t *testing.T) {
 		{name: "a listener of another server", old: `  - {name: b, listen: ":2", upstream: "h:2"}`, new: `  - {name: b, listen: ":2", upstream: "h:9"}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if !strings.Contains(handoverBase, tt.old) {
-				t.Fatalf("%q is not in the file", tt.old)
-			}
+			assert.MustTrue(t, strings.Contains(handoverBase, tt.old), "%q is not in the file", tt.old)
 			got := DiffHandover(parseOK(t, handoverBase), parseOK(t, strings.Replace(handoverBase, tt.old, tt.new, 1)))
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			assert.NoDiff(t, "differs", cmp.Diff(tt.want, got))
 		})
 	}
 }
@@ -146,16 +137,10 @@ func TestDiffHandoverNames(t *testing.T) {
 	old := parseOK(t, handoverBase)
 	renamed := parseOK(t, strings.ReplaceAll(strings.ReplaceAll(handoverBase, "source: ids", "source: again"), "ids: {seg", "again: {seg"))
 	want := []string{"rules.shop.*.id (source ids, then again)", "rules.own.t.id (source ids, then again)"}
-	if diff := cmp.Diff(want, DiffHandover(old, renamed)); diff != "" {
-		t.Errorf("a source: -want +got:\n%s", diff)
-	}
+	assert.NoDiff(t, "a source", cmp.Diff(want, DiffHandover(old, renamed)))
 	renamed = parseOK(t, strings.NewReplacer("name: b", "name: c", "source: flake, listeners: [b]", "source: ids, listeners: [c]").Replace(handoverBase))
-	if diff := cmp.Diff([]string{"rules.own.t.id (source flake, then ids)"}, DiffHandover(old, renamed)); diff != "" {
-		t.Errorf("a listener: -want +got:\n%s", diff)
-	}
+	assert.NoDiff(t, "a listener", cmp.Diff([]string{"rules.own.t.id (source flake, then ids)"}, DiffHandover(old, renamed)))
 	ordered := *old
 	ordered.Order = &Order{}
-	if diff := cmp.Diff([]string{"order (added)"}, DiffHandover(old, &ordered)); diff != "" {
-		t.Errorf("an order: -want +got:\n%s", diff)
-	}
+	assert.NoDiff(t, "an order", cmp.Diff([]string{"order (added)"}, DiffHandover(old, &ordered)))
 }

@@ -6,46 +6,34 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestExampleLoads(t *testing.T) {
-	c, err := Load("example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := len(c.Listeners); got != 2 {
-		t.Errorf("listeners: got %d, want 2", got)
-	}
-	if got := c.Rules[1].String(); got != "shop_*.events_*.event_id" {
-		t.Errorf("second rule: got %s", got)
-	}
+	c := assert.Of(Load("example.yaml")).Must(t)
+	assert.Equal(t, "listeners", len(c.Listeners), 2)
+	assert.Equal(t, "second rule", c.Rules[1].String(), "shop_*.events_*.event_id")
 }
 
 // TestExampleShowsDefaults holds the "(default ...)" remarks of the example to the
 // truth: without its optional keys the file means the same.
 func TestExampleShowsDefaults(t *testing.T) {
-	full, err := Load("example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := assert.Of(Load("example.yaml")).Must(t)
 	bare := parseOK(t, `
 listeners: [{name: shard0, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}, {name: shard1, listen: 127.0.0.1:3308, upstream: 127.0.0.1:3316}]
 stores: {local: {file: {dir: idproxy-data}}}
 sources: {order_id: {segment: {}}, event_id: {snowflake: {worker: 7}}, public_id: {uuidv7: {}}, doc_id: {objectid: {}}}
 `)
 	bare.Rules = full.Rules
-	if got := Diff(full, bare); len(got) != 0 {
-		t.Errorf("example and defaults differ in %v", got)
-	}
+	got := Diff(full, bare)
+	assert.True(t, len(got) == 0, "example and defaults differ in %v", got)
 }
 
 // TestExampleHasEveryKey walks the structs: a key that is new there must be
 // explained in the example.
 func TestExampleHasEveryKey(t *testing.T) {
-	data, err := os.ReadFile("example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := assert.Of(os.ReadFile("example.yaml")).Must(t)
 	text := string(data)
 	var walk func(reflect.Type)
 	walk = func(typ reflect.Type) {
@@ -57,13 +45,9 @@ func TestExampleHasEveryKey(t *testing.T) {
 		}
 		for _, f := range fieldsOf(typ) {
 			key := f.tag.name
-			if !strings.Contains(text, key+":") && !strings.Contains(text, "# ca, cert, key, server_name") {
-				t.Errorf("%s: the example does not show it", key)
-			}
+			assert.True(t, strings.Contains(text, key+":") || strings.Contains(text, "# ca, cert, key, server_name"), "%s: the example does not show it", key)
 			for _, word := range f.tag.oneof {
-				if !strings.Contains(text, word) {
-					t.Errorf("%s: the example does not name %s", key, word)
-				}
+				assert.True(t, strings.Contains(text, word), "%s: the example does not name %s", key, word)
 			}
 			walk(typ.Field(f.index).Type)
 		}
@@ -74,9 +58,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 // TestExampleComments loads what the example has commented out: each of those keys is known.
 func TestExampleComments(t *testing.T) {
 	data, err := os.ReadFile("example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	commented := regexp.MustCompile(`(?m)^( *)# ( *(?:- )?[a-z_0-9]+:(?: [^ ].*| +#.*)?)$`)
 	prose := regexp.MustCompile(`(?m)^ *# (?:(?:listeners|account|tls|upstream_tls|proxy_protocol|stores|sources|segment|snowflake|rules|admin|ids|order|tcp): |(?:allow|limits): [a-z]).*$`)
 	text := string(data)
@@ -99,7 +81,5 @@ func TestExampleComments(t *testing.T) {
 		}
 		forms++
 	}
-	if forms < 2 {
-		t.Errorf("got %d values that stand for a form, want at least 2: are the comments still read?", forms)
-	}
+	assert.True(t, forms >= 2, "got %d values that stand for a form, want at least 2: are the comments still read?", forms)
 }

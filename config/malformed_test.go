@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the tests got into testdata; review the difference like code")
@@ -17,10 +19,7 @@ type golden struct{ name, in, want string }
 
 func readGolden(t testing.TB, file string) []golden {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := assert.Of(os.ReadFile(file)).Must(t)
 	var list []golden
 	for line := range strings.Lines(string(data)) {
 		if name, ok := strings.CutPrefix(line, "# "); ok {
@@ -53,25 +52,19 @@ func writeGolden(t *testing.T, file string, list []golden) {
 		}
 		b.WriteString(g.want)
 	}
-	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(file, b.Bytes(), 0o644))
 }
 
 // TestMalformed holds the whole text of every error: it is what `idproxy check`
 // prints.
 func TestMalformed(t *testing.T) {
 	files, err := filepath.Glob("testdata/malformed-*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no testdata: %v", err)
-	}
+	assert.MustTrue(t, err == nil && len(files) != 0, "no testdata: %v", err)
 	cases := 0
 	for _, file := range files {
 		cases += len(runGolden(t, file))
 	}
-	if cases < 100 {
-		t.Errorf("got %d cases, want at least 100: is testdata still read?", cases)
-	}
+	assert.True(t, cases >= 100, "got %d cases, want at least 100: is testdata still read?", cases)
 }
 
 // runGolden compares every case of a file and returns the errors.
@@ -88,9 +81,7 @@ func runGolden(t *testing.T, file string) []error {
 		}
 		errs = append(errs, err)
 		got := err.Error() + "\n"
-		if got != g.want && !*rewrite {
-			t.Errorf("%s: %s:\n%s got:\n%s want:\n%s", file, g.name, g.in, got, g.want)
-		}
+		assert.True(t, got == g.want || *rewrite, "%s: %s:\n%s got:\n%s want:\n%s", file, g.name, g.in, got, g.want)
 		g.want = got
 	}
 	if *rewrite {

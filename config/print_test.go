@@ -3,33 +3,22 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestYAMLReadsBack: what is printed means what was read, in all keys that can change and in all
 // others.
 func TestYAMLReadsBack(t *testing.T) {
-	c, err := Load("example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := c.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := Parse("example.yaml", text, func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	if got := Diff(c, again); len(got) > 0 {
-		t.Errorf("differs in %v:\n%s", got, text)
-	}
-	if len(again.Rules) != len(c.Rules) || again.Limits != c.Limits || again.Log != c.Log {
-		t.Errorf("got %+v, want %+v", again, c)
-	}
+	c := assert.Of(Load("example.yaml")).Must(t)
+	text := assert.Of(c.YAML()).Must(t)
+	again := assert.Of(Parse("example.yaml", text, func(string) (string, bool) { return "", false })).Must(t, string(text))
+	got := Diff(c, again)
+	assert.True(t, len(got) == 0, "differs in %v:\n%s", got, text)
+	assert.True(t, len(again.Rules) == len(c.Rules) && again.Limits == c.Limits && again.Log == c.Log, "got %+v, want %+v", again, c)
 	for i := range c.Rules {
-		if got, want := again.Rules[i].String(), c.Rules[i].String(); got != want || again.Rules[i].Mode != c.Rules[i].Mode {
-			t.Errorf("rule %s, want %s", got, want)
-		}
+		got, want := again.Rules[i].String(), c.Rules[i].String()
+		assert.True(t, got == want && again.Rules[i].Mode == c.Rules[i].Mode, "rule %s, want %s", got, want)
 	}
 }
 
@@ -46,11 +35,6 @@ sources: {n: {segment: {scramble: {key: "00000000000000000000000000c0ffee"}}}}
 admin: {listen: 127.0.0.1:9307, token: hunter2}
 ids: {redis: {listen: 127.0.0.1:6399, users: {app: {password: hunter2}}}, http: {listen: 127.0.0.1:9308, users: {app: {token: hunter2hunter222}}}}
 `)
-	text, err := c.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "c0ffee") || strings.Count(string(text), stars) != 10 {
-		t.Errorf("want 10 secrets as stars:\n%s", text)
-	}
+	text := assert.Of(c.YAML()).Must(t)
+	assert.True(t, !strings.Contains(string(text), "hunter2") && !strings.Contains(string(text), "c0ffee") && strings.Count(string(text), stars) == 10, "want 10 secrets as stars:\n%s", text)
 }

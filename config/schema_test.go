@@ -19,6 +19,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"idproxy/integration/assert"
 )
 
 // object is an object of JSON.
@@ -41,18 +43,12 @@ var kinds = []reflect.Type{reflect.TypeFor[Store](), reflect.TypeFor[Source]()}
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	words := map[string]string{}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := assert.Of(filepath.Glob("*.go")).Must(t)
 	text := func(c *ast.CommentGroup) string {
 		return strings.ReplaceAll(strings.Join(strings.Fields(c.Text()), " "), "[DefaultStore]", DefaultStore)
 	}
 	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := assert.Of(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)).Must(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			d, ok := n.(*ast.GenDecl)
 			if !ok || d.Tok != token.TYPE {
@@ -164,17 +160,12 @@ func TestSchema(t *testing.T) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(whole); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, e.Encode(whole))
 	if *rewrite {
-		if err := os.WriteFile("schema.json", b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile("schema.json", b.Bytes(), 0o644))
 	}
-	if is, err := os.ReadFile("schema.json"); err != nil || !bytes.Equal(is, b.Bytes()) {
-		t.Errorf("schema.json is not what the structs say (%v): run go generate ./config", err)
-	}
+	is, err := os.ReadFile("schema.json")
+	assert.True(t, err == nil && bytes.Equal(is, b.Bytes()), "schema.json is not what the structs say (%v): run go generate ./config", err)
 }
 
 var compile = sync.OnceValues(func() (*jsonschema.Schema, error) { return jsonschema.NewCompiler().Compile("schema.json") })
@@ -183,9 +174,7 @@ var compile = sync.OnceValues(func() (*jsonschema.Schema, error) { return jsonsc
 func validate(t testing.TB, text string) error {
 	t.Helper()
 	compiled, err := compile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	var value any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		return err
@@ -204,31 +193,19 @@ func validate(t testing.TB, text string) error {
 // TestSchemaOfFiles: each configuration of the repository is one by the schema, too, and with a
 // wrong key none is.
 func TestSchemaOfFiles(t *testing.T) {
-	files, err := filepath.Glob("../examples/*/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := assert.Of(filepath.Glob("../examples/*/*.yaml")).Must(t)
 	n := 0
 	for _, name := range append(files, "example.yaml", "../deploy/package/idproxy.yaml") {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := assert.Of(os.ReadFile(name)).Must(t)
 		text := string(data)
 		if !regexp.MustCompile(`(?m)^listeners:`).MatchString(text) {
 			continue
 		}
 		n++
-		if err := validate(t, text); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if validate(t, text+"\nnonsense: 1\n") == nil {
-			t.Errorf("%s: an unknown key is not found", name)
-		}
+		assert.NoError(t, validate(t, text), name)
+		assert.Fails(t, name+": an unknown key is not found", validate(t, text+"\nnonsense: 1\n"), "")
 	}
-	if n < 10 {
-		t.Errorf("%d configurations: are they still looked at?", n)
-	}
+	assert.True(t, n >= 10, "%d configurations: are they still looked at?", n)
 }
 
 // TestSchemaOfKeys: an unknown key is found wherever it is, as are words and kinds that are none;
@@ -240,18 +217,12 @@ func TestSchemaOfKeys(t *testing.T) {
 		for _, g := range readGolden(t, "testdata/malformed-"+file+".txt") {
 			if said.MatchString(g.want) && !strings.Contains(g.want, "not valid YAML") && !strings.Contains(g.in, "${") {
 				n++
-				if validate(t, g.in) == nil {
-					t.Errorf("%s: %s\nis one by the schema, and not by Parse: %s", g.name, g.in, g.want)
-				}
+				assert.Fails(t, fmt.Sprintf("%s: %s\nis one by the schema, and not by Parse: %s", g.name, g.in, g.want), validate(t, g.in), "")
 			}
 		}
 	}
-	if n < 40 {
-		t.Errorf("%d cases: are they still found?", n)
-	}
+	assert.True(t, n >= 40, "%d cases: are they still found?", n)
 	for _, value := range []string{`limits: {sessions: "${N}", idle_timeout: "${N}", statement: "${N}"}`, `engine: "${N}"`, `tcp: {keepalive: 0}`, `drain: {delay: 1m30s}`} {
-		if err := validate(t, fmt.Sprintf("listeners: [{listen: :1, upstreams: [\"db0:1\"]}]\n%s\n", value)); err != nil {
-			t.Errorf("%s: %v", value, err)
-		}
+		assert.NoError(t, validate(t, fmt.Sprintf("listeners: [{listen: :1, upstreams: [\"db0:1\"]}]\n%s\n", value)), value)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 func TestText(t *testing.T) {
@@ -27,22 +29,15 @@ func TestText(t *testing.T) {
 		{"twice the same", errors.Join(Mark(host), Mark(host)), "the log of idproxy says why, reference REF\nthe log of idproxy says why, reference REF"},
 	} {
 		text, reference := Text(tt.err)
-		if want := strings.ReplaceAll(tt.want, "REF", reference); text != want || (reference == "") == strings.Contains(tt.want, "REF") {
-			t.Errorf("%s: %q, reference %q; want %q", tt.name, text, reference, want)
-		}
+		want := strings.ReplaceAll(tt.want, "REF", reference)
+		assert.True(t, text == want && (reference == "") != strings.Contains(tt.want, "REF"), "%s: %q, reference %q; want %q", tt.name, text, reference, want)
 	}
-	if err := Mark(nil); err != nil {
-		t.Errorf("nothing was marked, and it is %v", err)
-	}
-	if !errors.Is(Mark(io.EOF), io.EOF) {
-		t.Error("a marked error is another one")
-	}
+	assert.NoError(t, Mark(nil), "nothing was marked, and it is")
+	assert.True(t, errors.Is(Mark(io.EOF), io.EOF), "a marked error is another one")
 	_, a := Text(Mark(errors.New("no answer from h:1 in 20 ms")))
 	_, b := Text(Mark(errors.New("no answer from h:1 in 3 ms")))
 	_, c := Text(Mark(errors.New("access denied")))
-	if a != b || a == c {
-		t.Errorf("references %s and %s of one cause, %s of another", a, b, c)
-	}
+	assert.True(t, a == b && a != c, "references %s and %s of one cause, %s of another", a, b, c)
 }
 
 func TestLog(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // logLines are the lines that source files write to the log: the keys of each message with its
@@ -266,10 +268,7 @@ func programFiles(t *testing.T) map[string]string {
 		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "integration/") || strings.HasPrefix(name, "scripts/") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		files[name] = string(text)
 	}
 	return files
@@ -278,17 +277,9 @@ func programFiles(t *testing.T) map[string]string {
 // TestLogsAreDescribed: docs/logs.md has each line of the log with its level and keys, and no other.
 func TestLogsAreDescribed(t *testing.T) {
 	t.Parallel()
-	lines, err := linesOf(programFiles(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(lines.keys) < 40 || len(lines.with) < 4 {
-		t.Fatalf("%d lines and %d common keys are found: is the source still read?", len(lines.keys), len(lines.with))
-	}
-	page, err := os.ReadFile(filepath.Join(root, "docs/logs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := assert.Of(linesOf(programFiles(t))).Must(t)
+	assert.MustTrue(t, len(lines.keys) >= 40 && len(lines.with) >= 4, "%d lines and %d common keys are found: is the source still read?", len(lines.keys), len(lines.with))
+	page := assert.Of(os.ReadFile(filepath.Join(root, "docs/logs.md"))).Must(t)
 	for _, w := range undescribed(lines, string(page)) {
 		t.Error(w)
 	}
@@ -317,15 +308,11 @@ func TestLogsThatAreNotDescribed(t *testing.T) {
 		"| `store` | x |\n| `error.message` | x |\n| `thread` | x |\n| `code` | x |\n| `statement` | x |\n| `others` | x |\n| `session.id` | x |\n| `user` | x |\n| `key` | x |\n| `listener` | x |\n"
 	check := func(source, page string) []string {
 		t.Helper()
-		lines, err := linesOf(map[string]string{"x.go": source})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lines := assert.Of(linesOf(map[string]string{"x.go": source})).Must(t)
 		return undescribed(lines, page)
 	}
-	if wrong := check(source, page); wrong != nil {
-		t.Errorf("found in what is right: %q", wrong)
-	}
+	wrong := check(source, page)
+	assert.True(t, wrong == nil, "found in what is right: %q", wrong)
 	for name, change := range map[string][2]string{
 		"another message":       {`"lost"`, `"gone"`},
 		"another level":         {`log.Warn("lost"`, `log.Error("lost"`},
@@ -343,11 +330,7 @@ func TestLogsThatAreNotDescribed(t *testing.T) {
 		"of another way to log": {`log, err, "key"`, `log, err, "sequence"`},
 	} {
 		changed := strings.Replace(source, change[0], change[1], 1)
-		if changed == source {
-			t.Fatalf("%s: nothing changes", name)
-		}
-		if check(changed, page) == nil {
-			t.Errorf("%s is not found", name)
-		}
+		assert.MustTrue(t, changed != source, "%s: nothing changes", name)
+		assert.True(t, check(changed, page) != nil, "%s is not found", name)
 	}
 }

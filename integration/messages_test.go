@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // The texts of errors are found where they end up: in errors.New, in fmt.Errorf, in what a method
@@ -472,21 +474,13 @@ func errorNumbers(t *testing.T) map[string]string {
 	t.Helper()
 	list := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/go-mysql-org/go-mysql/mysql")
 	list.Dir = root
-	dir, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "errcode.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := assert.Of(list.Output()).Must(t)
+	text := assert.Of(os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "errcode.go"))).Must(t)
 	code := map[string]string{}
 	for _, m := range errorNumber.FindAllStringSubmatch(string(text), -1) {
 		code[m[1]] = m[2]
 	}
-	if len(code) < 500 {
-		t.Fatalf("%d numbers of errors are found", len(code))
-	}
+	assert.MustTrue(t, len(code) >= 500, "%d numbers of errors are found", len(code))
 	return code
 }
 
@@ -494,19 +488,11 @@ func errorNumbers(t *testing.T) map[string]string {
 // error of the program can have, and no other; those that clients see have their numbers.
 func TestMessagesAreDescribed(t *testing.T) {
 	t.Parallel()
-	r, err := readMessages(programFiles(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r.found) < 500 || len(r.numbers) < 30 {
-		t.Fatalf("%d messages and %d numbers are found: is the source still read?", len(r.found), len(r.numbers))
-	}
+	r := assert.Of(readMessages(programFiles(t))).Must(t)
+	assert.MustTrue(t, len(r.found) >= 500 && len(r.numbers) >= 30, "%d messages and %d numbers are found: is the source still read?", len(r.found), len(r.numbers))
 	var pages [2]string
 	for i, name := range []string{"docs/troubleshooting.md", "docs/messages.md"} {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		pages[i] = string(text)
 	}
 	for _, w := range unexplained(r, pages[0], pages[1], errorNumbers(t)) {
@@ -547,15 +533,11 @@ func TestMessagesThatAreNotDescribed(t *testing.T) {
 	code := map[string]string{"ER_FULL": "5"}
 	check := func(files map[string]string, clients, others string) []string {
 		t.Helper()
-		r, err := readMessages(files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := assert.Of(readMessages(files)).Must(t)
 		return unexplained(r, clients, others, code)
 	}
-	if wrong := check(files, clients, others); wrong != nil {
-		t.Errorf("found in what is right: %q", wrong)
-	}
+	wrong := check(files, clients, others)
+	assert.True(t, wrong == nil, "found in what is right: %q", wrong)
 	for name, change := range map[string][2]string{
 		"another text":             {"Too many: %d", "Enough: %d"},
 		"another number":           {"mysql.ER_FULL", "mysql.ER_OTHER"},
@@ -576,12 +558,8 @@ func TestMessagesThatAreNotDescribed(t *testing.T) {
 		for file, text := range files {
 			changed[file] = strings.Replace(text, change[0], change[1], 1)
 		}
-		if maps.Equal(changed, files) {
-			t.Fatalf("%s: nothing changes", name)
-		}
-		if check(changed, clients, others) == nil {
-			t.Errorf("%s is not found", name)
-		}
+		assert.MustTrue(t, !maps.Equal(changed, files), "%s: nothing changes", name)
+		assert.True(t, check(changed, clients, others) != nil, "%s is not found", name)
 	}
 	if check(files, strings.ReplaceAll(clients, "| 5 (08004) | `Too many: … at most` | x |\n", ""), others+"- `Too many: … at most`\n") == nil {
 		t.Error("an error for clients that only the page of the others has is not found")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 var (
@@ -53,20 +55,14 @@ func TestLinks(t *testing.T) {
 		if filepath.Ext(name) != ".md" {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		pages++
-		if dead := deadLinks(name, string(text)); dead != nil {
-			t.Errorf("links that lead nowhere: %q", dead)
-		}
+		dead := deadLinks(name, string(text))
+		assert.True(t, dead == nil, "links that lead nowhere: %q", dead)
 	}
 	t.Logf("%d pages", pages)
 	for _, link := range []string{"[x](gone.md)", "[x](#gone)", "[x](README.md#gone)"} {
-		if deadLinks("x.md", "# Here\n"+link) == nil {
-			t.Errorf("%s is not found", link)
-		}
+		assert.True(t, deadLinks("x.md", "# Here\n"+link) != nil, "%s is not found", link)
 	}
 }
 
@@ -97,17 +93,10 @@ func lostStops(page string) (lost []string) {
 
 // TestStops holds that each function in the tables of docs/how-it-works.md is where the page says.
 func TestStops(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "how-it-works.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(aStop.FindAll(page, -1)); n < 20 {
-		t.Errorf("the page has %d stops", n)
-	}
-	if lost := lostStops(string(page)); lost != nil {
-		t.Errorf("functions that are elsewhere: %q", lost)
-	}
-	if lostStops("| it goes | `gone` | [go.mod](../integration/doc.go) |") == nil {
-		t.Error("a function that is not there is not found")
-	}
+	page := assert.Of(os.ReadFile(filepath.Join(root, "docs", "how-it-works.md"))).Must(t)
+	n := len(aStop.FindAll(page, -1))
+	assert.True(t, n >= 20, "the page has %d stops", n)
+	lost := lostStops(string(page))
+	assert.True(t, lost == nil, "functions that are elsewhere: %q", lost)
+	assert.True(t, lostStops("| it goes | `gone` | [go.mod](../integration/doc.go) |") != nil, "a function that is not there is not found")
 }

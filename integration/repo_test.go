@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 // The checks of this file are about the repository, not the program. Each is a function from what
@@ -126,41 +127,29 @@ func packages(t *testing.T) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports", "./...")
 	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	out := assert.Of(cmd.Output()).Must(t, "go list")
 	var all []goPackage
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
 		var p goPackage
-		if err := dec.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, dec.Decode(&p))
 		all = append(all, p)
 	}
-	if len(all) < 5 {
-		t.Fatalf("go list finds %d packages", len(all))
-	}
+	assert.MustTrue(t, len(all) >= 5, "go list finds %d packages", len(all))
 	return all
 }
 
 func TestImportArrows(t *testing.T) {
-	if wrong := wrongImports(packages(t)); wrong != nil {
-		t.Errorf("imports against the map: %q", wrong)
-	}
+	wrong := wrongImports(packages(t))
+	assert.True(t, wrong == nil, "imports against the map: %q", wrong)
 	for from, to := range map[string]string{
 		"rewriter": module + "proxy/wire", "proxy": module + "config", "proxy/wire": module + "rewriter",
 		"config": module + "idsource", "idsource": module + "config", "idsource/mysql": module + "idsource/file",
 		"cmd/idproxy": module + "proxy", "cmd/idproxy/store": module + "cmd/idproxy/census", "unknown": module + "rewriter", "proxy/admin": module + "proxy",
 		"rewriter/grammar": module + "proxy",
 	} {
-		if wrongImports([]goPackage{{ImportPath: module + from, Imports: []string{"fmt", to}}}) == nil {
-			t.Errorf("%s -> %s is not found", from, to)
-		}
+		assert.True(t, wrongImports([]goPackage{{ImportPath: module + from, Imports: []string{"fmt", to}}}) != nil, "%s -> %s is not found", from, to)
 	}
-	if wrongImports([]goPackage{{ImportPath: module + "rewriter", Imports: []string{"os"}}}) == nil {
-		t.Error("rewriter -> os is not found")
-	}
+	assert.True(t, wrongImports([]goPackage{{ImportPath: module + "rewriter", Imports: []string{"os"}}}) != nil, "rewriter -> os is not found")
 }
 
 func undocumented(packages []goPackage) (names []string) {
@@ -173,12 +162,9 @@ func undocumented(packages []goPackage) (names []string) {
 }
 
 func TestPackageDocs(t *testing.T) {
-	if names := undocumented(packages(t)); names != nil {
-		t.Errorf("packages without documentation: %q", names)
-	}
-	if undocumented([]goPackage{{ImportPath: "idproxy/x"}}) == nil {
-		t.Error("a package without documentation is not found")
-	}
+	names := undocumented(packages(t))
+	assert.True(t, names == nil, "packages without documentation: %q", names)
+	assert.True(t, undocumented([]goPackage{{ImportPath: "idproxy/x"}}) != nil, "a package without documentation is not found")
 }
 
 // repoFiles are the repository's files, committed or about to be.
@@ -186,18 +172,13 @@ func repoFiles(t *testing.T) []string {
 	t.Helper()
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
 	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("git ls-files: %v", err)
-	}
+	out := assert.Of(cmd.Output()).Must(t, "git ls-files")
 	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	files = slices.DeleteFunc(files, func(name string) bool {
 		_, err := os.Stat(filepath.Join(root, name))
 		return err != nil // deleted, but not yet committed as such
 	})
-	if len(files) < 10 {
-		t.Fatalf("git lists %d files", len(files))
-	}
+	assert.MustTrue(t, len(files) >= 10, "git lists %d files", len(files))
 	return files
 }
 
@@ -247,10 +228,7 @@ func TestKnobs(t *testing.T) {
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "integration/") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		sources[name] = string(text)
 	}
 	if dead := deadKnobs(sources); dead != nil {
@@ -258,9 +236,7 @@ func TestKnobs(t *testing.T) {
 	}
 	user := "import \"idproxy/x\"\nvar c = x.Config{A: 1}\n"
 	dead := deadKnobs(map[string]string{"x/x.go": "type Config struct {\n\tA, B int\n\tc int\n}\n", "y/y.go": user, "z/z.go": "var d = Config{B: 1}\n"})
-	if !slices.Equal(dead, []string{"x.B"}) {
-		t.Errorf("dead are %q, want x.B", dead)
-	}
+	assert.True(t, slices.Equal(dead, []string{"x.B"}), "dead are %q, want x.B", dead)
 }
 
 // aHome matches paths into somebody's home folder.
@@ -279,23 +255,14 @@ func machinePaths(name, text, checkout string) (found []string) {
 
 func TestNoMachinePaths(t *testing.T) {
 	t.Parallel()
-	checkout, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkout := assert.Of(filepath.Abs(root)).Must(t)
 	for _, name := range repoFiles(t) {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found := machinePaths(name, string(text), checkout); found != nil {
-			t.Errorf("paths of one machine: %q", found)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
+		found := machinePaths(name, string(text), checkout)
+		assert.True(t, found == nil, "paths of one machine: %q", found)
 	}
 	for _, line := range []string{"see " + checkout + "/x", "dir: /home" + "/me/x", "/root" + "/x"} {
-		if machinePaths("f", line, checkout) == nil {
-			t.Errorf("%q is not found", line)
-		}
+		assert.True(t, machinePaths("f", line, checkout) != nil, "%q is not found", line)
 	}
 }
 
@@ -317,18 +284,12 @@ func TestNothingLeftUnfinished(t *testing.T) {
 		if filepath.Ext(name) != ".go" || filepath.Dir(name) == "integration/width" { // the one place that may skip
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found := badWords(name, string(text)); found != nil {
-			t.Errorf("left unfinished: %q", found)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
+		found := badWords(name, string(text))
+		assert.True(t, found == nil, "left unfinished: %q", found)
 	}
 	for _, line := range []string{"// TO" + "DO: later", "\tt.Skip" + "(\"no server\")"} {
-		if badWords("f.go", line) == nil {
-			t.Errorf("%q is not found", line)
-		}
+		assert.True(t, badWords("f.go", line) != nil, "%q is not found", line)
 	}
 }
 
@@ -342,56 +303,36 @@ func TestNothingLeftOutInSilence(t *testing.T) {
 		if !strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found := silentReturns.FindAll(text, -1); found != nil {
-			t.Errorf("%s: left out in silence, use width.Wide: %q", name, found)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
+		found := silentReturns.FindAll(text, -1)
+		assert.True(t, found == nil, "%s: left out in silence, use width.Wide: %q", name, found)
 	}
 	for _, offender := range []string{
 		"\tif !width.Matrix() {\n\t\treturn // slow\n\t}\n", "\tif !width.Long { // slow\n\t\treturn\n\t}\n",
 		"\tif !width.Matrix() {\n\t\tt.Log(\"slow\")\n\t\treturn\n\t}\n",
 	} {
-		if !silentReturns.MatchString(offender) {
-			t.Errorf("%q is not found", offender)
-		}
+		assert.True(t, silentReturns.MatchString(offender), "%q is not found", offender)
 	}
 }
 
 // gofumpt lists the files below dir that it would change. Its version is the Makefile's.
 func gofumpt(t *testing.T, dir string) string {
 	t.Helper()
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := assert.Of(os.ReadFile(filepath.Join(root, "Makefile"))).Must(t)
 	version := regexp.MustCompile(`(?m)^GOFUMPT\s*:= (\S+)$`).FindSubmatch(makefile)
-	if version == nil {
-		t.Fatal("the Makefile names no gofumpt")
-	}
+	assert.MustTrue(t, version != nil, "the Makefile names no gofumpt")
 	cmd := exec.Command("go", "run", string(version[1]), "-l", dir)
 	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("gofumpt: %v", err)
-	}
+	out := assert.Of(cmd.Output()).Must(t, "gofumpt")
 	return string(out)
 }
 
 func TestFormat(t *testing.T) {
 	t.Parallel()
-	if files := gofumpt(t, "."); files != "" {
-		t.Errorf("not formatted by gofumpt:\n%s", files)
-	}
+	assert.Equal(t, "not formatted by gofumpt", gofumpt(t, "."), "")
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x.go"), []byte("package x\n\nfunc f() {\n\n}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if gofumpt(t, dir) == "" {
-		t.Error("a badly formatted file is not found")
-	}
+	assert.Must(t, os.WriteFile(filepath.Join(dir, "x.go"), []byte("package x\n\nfunc f() {\n\n}\n"), 0o600))
+	assert.True(t, gofumpt(t, dir) != "", "a badly formatted file is not found")
 }
 
 // loadConfig loads a configuration file with every environment variable set.
@@ -400,14 +341,7 @@ func loadConfig(name, text string) (*config.Config, error) {
 }
 
 func TestExampleConfiguration(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "config/example.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loadConfig("example.yaml", string(text)); err != nil {
-		t.Error(err)
-	}
-	if _, err := loadConfig("example.yaml", string(text)+"\nnonsense: 1\n"); err == nil {
-		t.Error("an unknown key is not found")
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(root, "config/example.yaml"))).Must(t)
+	assert.Of(loadConfig("example.yaml", string(text))).NoError(t)
+	assert.Of(loadConfig("example.yaml", string(text)+"\nnonsense: 1\n")).Fails(t, "an unknown key is not found", "")
 }

@@ -5,22 +5,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestTable(t *testing.T) {
 	var answers Table[int]
-	if _, ok := answers.Get([]byte("a")); ok {
-		t.Error("an empty table answers")
-	}
+	_, ok := answers.Get([]byte("a"))
+	assert.True(t, !ok, "an empty table answers")
 	for i, key := range []string{"", "a", "b", "ab", "shop\x00orders", "shop\x00order", strings.Repeat("x", 300)} {
 		answers.Put(key, i)
 		answers.Put(key, 2*i)
-		if got, ok := answers.Get([]byte(key)); !ok || got != 2*i {
-			t.Errorf("%q: %d, %v; want %d", key, got, ok, 2*i)
-		}
-		if _, ok := answers.Get([]byte(key + "\x00")); ok {
-			t.Errorf("%q answers for another key", key)
-		}
+		got, ok := answers.Get([]byte(key))
+		assert.True(t, ok && got == 2*i, "%q: %d, %v; want %d", key, got, ok, 2*i)
+		_, ok = answers.Get([]byte(key + "\x00"))
+		assert.True(t, !ok, "%q answers for another key", key)
 	}
 }
 
@@ -32,9 +31,8 @@ func TestFewStay(t *testing.T) {
 		answers.Put(fmt.Sprintf("shop_%d\x00orders_2026_%02d", i/100, i%100), i)
 	}
 	for i := range few {
-		if got, ok := answers.Get(fmt.Appendf(nil, "shop_%d\x00orders_2026_%02d", i/100, i%100)); !ok || got != i {
-			t.Errorf("answer %d: %d, %v", i, got, ok)
-		}
+		got, ok := answers.Get(fmt.Appendf(nil, "shop_%d\x00orders_2026_%02d", i/100, i%100))
+		assert.True(t, ok && got == i, "answer %d: %d, %v", i, got, ok)
 	}
 }
 
@@ -46,9 +44,8 @@ func TestManyAtOnce(t *testing.T) {
 			for i := range 3 * Most {
 				key := fmt.Sprint(i % (2 * Most))
 				answers.Put(key, key)
-				if got, ok := answers.Get([]byte(key)); ok && got != key {
-					t.Errorf("%s: %s", key, got)
-				}
+				got, ok := answers.Get([]byte(key))
+				assert.True(t, !ok || got == key, "%s: %s", key, got)
 			}
 		})
 	}
@@ -59,7 +56,5 @@ func TestGetAllocatesNothing(t *testing.T) {
 	var answers Table[int]
 	key := []byte("shop\x00orders")
 	answers.Put(string(key), 1)
-	if n := testing.AllocsPerRun(100, func() { answers.Get(key) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	assert.Equal(t, "allocations", testing.AllocsPerRun(100, func() { answers.Get(key) }), 0)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // pipe is a connection whose other end a test sees being closed.
@@ -49,28 +51,21 @@ func TestWhoLeaves(t *testing.T) {
 	guests["idle"].does(waiting)
 	for i, want := range []string{"idle", "new", "more 0", "more 1"} {
 		enter("more " + string(rune('0'+i)))
-		if !gone(want) {
-			t.Errorf("%s is still there", want)
-		}
+		assert.True(t, gone(want), "%s is still there", want)
 	}
 	for name, there := range map[string]bool{"stream": true, "answered": true, "more 2": true, "more 3": true} {
-		if gone(name) == there {
-			t.Errorf("%s is gone", name)
-		}
+		assert.True(t, gone(name) != there, "%s is gone", name)
 	}
 	guests["more 2"].does(answering)
 	guests["more 3"].does(answering)
 	enter("last")
 	guests["last"].does(answering)
-	if enter("one more"); !gone("answered") || gone("stream") {
-		t.Error("the one that was answered for longest is to leave before a stream")
-	}
+	enter("one more")
+	assert.True(t, gone("answered") && !gone("stream"), "the one that was answered for longest is to leave before a stream")
 	for _, g := range guests {
 		g.Close()
 	}
-	if len(c.guests) != 0 {
-		t.Errorf("%d connections are left", len(c.guests))
-	}
+	assert.Equal(t, "connections are left", len(c.guests), 0)
 }
 
 // TestNobodyHasLooked: on a machine where nobody gets to run, a connection that may have asked is not
@@ -96,12 +91,9 @@ func TestNobodyHasLooked(t *testing.T) {
 		}()
 		began := time.Now()
 		(<-entered).Close()
-		if took := time.Since(began); took < grace || took > 2*grace {
-			t.Errorf("its place was taken after %v", took)
-		}
-		if err := <-read; err == nil {
-			t.Error("it was not cut")
-		}
+		took := time.Since(began)
+		assert.True(t, took >= grace && took <= 2*grace, "its place was taken after %v", took)
+		assert.Fails(t, "it was not cut", <-read, "")
 		client.Close()
 	})
 }
@@ -116,9 +108,7 @@ func TestFew(t *testing.T) {
 		<-release
 	}))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.Serve(l) }() // it ends below
 	defer srv.Close()
@@ -129,9 +119,7 @@ func TestFew(t *testing.T) {
 	}
 	held.Wait()
 	r, err := http.Get("http://" + l.Addr().String()) //nolint:noctx // closed at once
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	r.Body.Close()
 	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
@@ -149,31 +137,18 @@ func TestSlowReader(t *testing.T) {
 	base, _ := serve(t, Options{Program: &fixed{state: big}})
 	small, _ := serve(t, Options{Program: &fixed{state: healthy()}})
 	stream, err := http.Get(small + "/api/v1/stream") //nolint:noctx // closed below
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer stream.Body.Close()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(net.Dial("tcp", strings.TrimPrefix(base, "http://"))).Must(t)
 	defer conn.Close()
-	if _, err := conn.Write([]byte("GET /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(conn.Write([]byte("GET /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))).Must(t)
 	time.Sleep(3 * chunkTime) // a busy machine may be late
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	n, err := io.Copy(io.Discard, conn)
-	if err != nil && !strings.Contains(err.Error(), "reset") || n >= 8<<20 {
-		t.Errorf("a client that did not read got %d bytes: %v", n, err)
-	}
+	assert.True(t, (err == nil || strings.Contains(err.Error(), "reset")) && n < 8<<20, "a client that did not read got %d bytes: %v", n, err)
 	reader := bufio.NewReader(stream.Body)
 	for range 2 * int(headerTime.Seconds()) {
-		if _, err := reader.ReadString('\n'); err != nil {
-			t.Fatalf("a stream that is read ends: %v", err)
-		}
+		assert.Of(reader.ReadString('\n')).Must(t, "a stream that is read ends")
 	}
 }
 
@@ -183,13 +158,11 @@ func TestStateIsShared(t *testing.T) {
 	g := &glimpse{Program: asked}
 	began := time.Now()
 	for time.Since(began) < 3*stateAge {
-		if s := g.State(); s.Version != "v1" {
-			t.Fatalf("%+v", s)
-		}
+		s := g.State()
+		assert.MustTrue(t, s.Version == "v1", "%+v", s)
 	}
-	if most := int(time.Since(began)/stateAge) + 1; asked.n < 2 || asked.n > most {
-		t.Errorf("asked %d times, want 2 to %d", asked.n, most)
-	}
+	most := int(time.Since(began)/stateAge) + 1
+	assert.True(t, asked.n >= 2 && asked.n <= most, "asked %d times, want 2 to %d", asked.n, most)
 }
 
 // counting counts how often its state is asked.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // answered are the types of what the API answers with. That of status is documented with the
@@ -52,10 +54,7 @@ func fieldsOf(t reflect.Type, prefix string) (fields []string) {
 
 // TestAPIIsDocumented: docs/monitoring.md lists each field of the API, and no other.
 func TestAPIIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := assert.Of(os.ReadFile("../docs/monitoring.md")).Must(t)
 	documented := map[string][]string{}
 	at := ""
 	field := regexp.MustCompile("^\\| `([^`]*)` \\|")
@@ -68,23 +67,18 @@ func TestAPIIsDocumented(t *testing.T) {
 		}
 	}
 	for path, of := range answered {
-		if got, want := documented[path], fieldsOf(reflect.TypeOf(of), ""); !slices.Equal(got, want) {
-			t.Errorf("%s: documented are\n%q, and there are\n%q", path, got, want)
-		}
+		got, want := documented[path], fieldsOf(reflect.TypeOf(of), "")
+		assert.True(t, slices.Equal(got, want), "%s: documented are\n%q, and there are\n%q", path, got, want)
 	}
 	for path := range documented {
-		if _, ok := answered[path]; !ok {
-			t.Errorf("%s is documented, and is none", path)
-		}
+		_, ok := answered[path]
+		assert.True(t, ok, "%s is documented, and is none", path)
 	}
 	// Tick has the fields of the state and those of the stream.
 	stream := fieldsOf(reflect.TypeFor[Tick](), "")
 	for _, name := range append(fieldsOf(reflect.TypeFor[State](), ""), "last_event", "refusals", "readiness.ready") {
-		if !slices.Contains(stream, name) {
-			t.Errorf("a tick lacks %s", name)
-		}
+		assert.True(t, slices.Contains(stream, name), "a tick lacks %s", name)
 	}
-	if n := reflect.TypeFor[Tick]().NumField(); n != 1+len(documented["/api/v1/stream"]) {
-		t.Errorf("a tick has %d fields beside those of the state", n-1)
-	}
+	n := reflect.TypeFor[Tick]().NumField()
+	assert.True(t, n == 1+len(documented["/api/v1/stream"]), "a tick has %d fields beside those of the state", n-1)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // fixed is a program whose state a test sets.
@@ -95,23 +96,15 @@ func serve(t *testing.T, o Options) (base, socket string) {
 		o.Events = &Events{}
 	}
 	o.Refusals = &Refusals{}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	socket = filepath.Join(t.TempDir(), "admin.sock")
-	unix, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unix := assert.Of(net.Listen("unix", socket)).Must(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- New(o).Serve(ctx, tcp, unix) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-ended)
 	})
 	return "http://" + tcp.Addr().String(), socket
 }
@@ -127,22 +120,13 @@ func TestLastWord(t *testing.T) {
 // ask sends a request and returns the answer.
 func ask(t *testing.T, client *http.Client, method, url string, change func(*http.Request)) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := assert.Of(http.NewRequestWithContext(t.Context(), method, url, nil)).Must(t)
 	if change != nil {
 		change(r)
 	}
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := assert.Of(client.Do(r)).Must(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(io.ReadAll(answer.Body)).Must(t)
 	return answer.StatusCode, string(text)
 }
 
@@ -190,16 +174,12 @@ func TestWhoMayAsk(t *testing.T) {
 		{"events after no number", "GET", open + "/api/v1/events?after=x", nil, 400},
 		{"readiness of no listener", "GET", open + "/readyz?listener=x", nil, 404},
 	} {
-		if got, body := ask(t, http.DefaultClient, tt.method, tt.url, tt.change); got != tt.want {
-			t.Errorf("%s: %d, want %d: %s", tt.name, got, tt.want, body)
-		}
+		got, body := ask(t, http.DefaultClient, tt.method, tt.url, tt.change)
+		assert.True(t, got == tt.want, "%s: %d, want %d: %s", tt.name, got, tt.want, body)
 	}
-	if got, _ := ask(t, overSocket(socket), "DELETE", "http://unix/api/v1/sessions/7", nil); got != 204 {
-		t.Errorf("close over the socket: %d", got)
-	}
-	if len(p.closed) != 3 || p.closed[0] != 7 || p.closed[1] != 8 || p.closed[2] != 7 {
-		t.Errorf("closed %v", p.closed)
-	}
+	got, _ := ask(t, overSocket(socket), "DELETE", "http://unix/api/v1/sessions/7", nil)
+	assert.True(t, got == 204, "close over the socket: %d", got)
+	assert.True(t, len(p.closed) == 3 && p.closed[0] == 7 && p.closed[1] == 8 && p.closed[2] == 7, "closed %v", p.closed)
 }
 
 // deny has the account of a listener's server be turned away, where a rule fills from ids.
@@ -278,27 +258,20 @@ func TestReady(t *testing.T) {
 		s := healthy()
 		tt.change(&s)
 		ready, err := s.Ready("a")
-		if err != nil || len(ready.Listeners) != 1 {
-			t.Fatalf("%s: %+v, %v", name, ready, err)
-		}
+		assert.MustTrue(t, err == nil && len(ready.Listeners) == 1, "%s: %+v, %v", name, ready, err)
 		got := strings.Join(ready.Listeners[0].Problems, "; ")
-		if ready.Ready != (tt.problem == "") || !strings.Contains(got, tt.problem) || tt.problem == "" && got != "" {
-			t.Errorf("%s: ready %v, %q; want %q", name, ready.Ready, got, tt.problem)
-		}
-		if got := strings.Join(ready.Listeners[0].Findings, "; "); !strings.Contains(got, tt.finding) || tt.finding == "" && got != "" {
-			t.Errorf("%s: findings %q; want %q", name, got, tt.finding)
-		}
-		if public := ready.Outline().Listeners[0]; strings.Contains(strings.Join(public.Problems, "")+strings.Join(public.Findings, ""), "db:330") {
-			t.Errorf("%s: everybody reads %+v", name, public)
-		}
+		assert.True(t, ready.Ready == (tt.problem == "") && strings.Contains(got, tt.problem) && (tt.problem != "" || got == ""), "%s: ready %v, %q; want %q", name, ready.Ready, got, tt.problem)
+		got = strings.Join(ready.Listeners[0].Findings, "; ")
+		assert.True(t, strings.Contains(got, tt.finding) && (tt.finding != "" || got == ""), "%s: findings %q; want %q", name, got, tt.finding)
+		public := ready.Outline().Listeners[0]
+		assert.True(t, !strings.Contains(strings.Join(public.Problems, "")+strings.Join(public.Findings, ""), "db:330"), "%s: everybody reads %+v", name, public)
 	}
 	p := &fixed{state: healthy()}
 	base, _ := serve(t, Options{Program: p})
 	p.set(func(s *State) { s.Listeners = append([]Listener{}, s.Listeners...); s.Listeners[1].Problem = "refused" })
 	for path, want := range map[string]int{"/readyz": 503, "/readyz?listener=a": 200, "/readyz?listener=b": 503} {
-		if got, body := ask(t, http.DefaultClient, "GET", base+path, nil); got != want {
-			t.Errorf("%s: %d, want %d: %s", path, got, want, body)
-		}
+		got, body := ask(t, http.DefaultClient, "GET", base+path, nil)
+		assert.True(t, got == want, "%s: %d, want %d: %s", path, got, want, body)
 	}
 }
 
@@ -314,13 +287,9 @@ func TestReadyOutline(t *testing.T) {
 		told bool
 	}{{without, false}, {with, true}} {
 		status, body := ask(t, http.DefaultClient, "GET", base+"/readyz", tt.who)
-		if status != 503 || !strings.Contains(body, "source ids") || !strings.Contains(body, "server") {
-			t.Errorf("told %v: %d %s", tt.told, status, body)
-		}
+		assert.True(t, status == 503 && strings.Contains(body, "source ids") && strings.Contains(body, "server"), "told %v: %d %s", tt.told, status, body)
 		for _, inside := range []string{"10.0.0.9", "db:3306", "u@h"} {
-			if strings.Contains(body, inside) != tt.told {
-				t.Errorf("told %v: %q in %s", tt.told, inside, body)
-			}
+			assert.True(t, strings.Contains(body, inside) == tt.told, "told %v: %q in %s", tt.told, inside, body)
 		}
 	}
 }
@@ -371,12 +340,10 @@ func TestEvents(t *testing.T) {
 	if len(got) != maxEvents || got[0].ID != events.Last()-maxEvents+1 || got[maxEvents-1].Text != fmt.Sprint(2*maxEvents+9) {
 		t.Errorf("%d events, the first %+v, the last %+v of %d", len(got), got[0], got[len(got)-1], events.Last())
 	}
-	if got := events.After(events.Last() - 3); len(got) != 3 || got[0].ID != events.Last()-2 {
-		t.Errorf("after the last but three: %+v", got)
-	}
-	if got := events.After(events.Last() + 5); len(got) != 0 {
-		t.Errorf("after what is to come: %+v", got)
-	}
+	got = events.After(events.Last() - 3)
+	assert.True(t, len(got) == 3 && got[0].ID == events.Last()-2, "after the last but three: %+v", got)
+	got = events.After(events.Last() + 5)
+	assert.True(t, len(got) == 0, "after what is to come: %+v", got)
 }
 
 // TestRefusalsBound: each reason keeps its last shapes, with counts.
@@ -395,9 +362,7 @@ func TestRefusalsBound(t *testing.T) {
 	if len(all) != maxShapes+1 || counts["formagain"] != maxShapes+50 || counts["no_ids"] != maxShapes+50 || counts["form0"] != 0 || counts[fmt.Sprint("form", maxShapes+49)] != 1 {
 		t.Errorf("%d shapes, %v", len(all), counts)
 	}
-	if r.Counted() != 3*(maxShapes+50) {
-		t.Errorf("counted %d", r.Counted())
-	}
+	assert.Equal(t, "counted", r.Counted(), 3*(maxShapes+50))
 }
 
 // TestStreams: a page gets a tick at once and each second; there are only so many, and one that
@@ -408,9 +373,7 @@ func TestStreams(t *testing.T) {
 	var open []*http.Response
 	for range maxStreams {
 		r, err := http.Get(base + "/api/v1/stream") //nolint:noctx // closed below
-		if err != nil || r.StatusCode != 200 {
-			t.Fatalf("%v, %+v", err, r)
-		}
+		assert.MustTrue(t, err == nil && r.StatusCode == 200, "%v, %+v", err, r)
 		open = append(open, r)
 	}
 	defer func() {
@@ -418,45 +381,31 @@ func TestStreams(t *testing.T) {
 			r.Body.Close()
 		}
 	}()
-	if got, body := ask(t, http.DefaultClient, "GET", base+"/api/v1/stream", nil); got != 503 {
-		t.Errorf("one too many: %d %s", got, body)
-	}
+	got, body := ask(t, http.DefaultClient, "GET", base+"/api/v1/stream", nil)
+	assert.True(t, got == 503, "one too many: %d %s", got, body)
 	reader := bufio.NewReader(open[0].Body)
 	for range 2 {
-		line, err := reader.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := assert.Of(reader.ReadString('\n')).Must(t)
 		var tick Tick
-		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &tick); err != nil || !tick.Readiness.Ready || len(tick.Listeners) != 2 {
-			t.Errorf("%v: %q", err, line)
-		}
-		if _, err := reader.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		err := json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &tick)
+		assert.True(t, err == nil && tick.Readiness.Ready && len(tick.Listeners) == 2, "%v: %q", err, line)
+		assert.Of(reader.ReadString('\n')).Must(t)
 	}
 	open[1].Body.Close()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		r, err := http.Get(base + "/api/v1/stream") //nolint:noctx // closed below
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		open = append(open, r)
 		if r.StatusCode == 200 {
 			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the place of a page that left is not free")
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "the place of a page that left is not free")
 	}
 }
 
 // TestMetricsAreDocumented holds the table of docs/monitoring.md to the metrics that there are.
 func TestMetricsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile("../docs/monitoring.md")).Must(t)
 	known := map[string]bool{ // those that the program counts itself
 		"idproxy_held_seconds": true, "idproxy_source_fetch_seconds": true, "idproxy_ids_http_requests_total": true, "idproxy_ids_http_seconds": true,
 	}
@@ -468,15 +417,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if cells := strings.Split(line, "`"); strings.HasPrefix(line, "| `idproxy_") {
 			name, _, _ := strings.Cut(cells[1], "{")
 			documented[name] = true
-			if !known[name] {
-				t.Errorf("docs/monitoring.md has %s, which is no metric", name)
-			}
+			assert.True(t, known[name], "docs/monitoring.md has %s, which is no metric", name)
 		}
 	}
 	for name := range known {
-		if !documented[name] {
-			t.Errorf("docs/monitoring.md lacks %s", name)
-		}
+		assert.True(t, documented[name], "docs/monitoring.md lacks %s", name)
 	}
 }
 
@@ -487,27 +432,17 @@ func TestClient(t *testing.T) {
 	base, socket := serve(t, Options{Program: p, Token: "s3cret", Events: events})
 	address := strings.TrimPrefix(base, "http://")
 	for _, c := range []*Client{NewClient("unix", socket, "", nil), NewClient("tcp", address, "s3cret", nil)} {
-		if !c.MayClose() {
-			t.Error("it may not close")
-		}
-		if all, err := c.Events(t.Context()); err != nil || len(all) != 1 || all[0].Text != "store lost" {
-			t.Errorf("%+v %v", all, err)
-		}
+		assert.True(t, c.MayClose(), "it may not close")
+		all, err := c.Events(t.Context())
+		assert.True(t, err == nil && len(all) == 1 && all[0].Text == "store lost", "%+v %v", all, err)
 		if all, err := c.Refusals(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("%+v %v", all, err)
 		}
-		if err := c.CloseSession(t.Context(), 7); err != nil {
-			t.Error(err)
-		}
-		if err := c.CloseSession(t.Context(), 8); err == nil || !strings.Contains(err.Error(), `there is no session "8"`) {
-			t.Errorf("of no session: %v", err)
-		}
+		assert.NoError(t, c.CloseSession(t.Context(), 7))
+		assert.Fails(t, "of no session", c.CloseSession(t.Context(), 8), `there is no session "8"`)
 	}
 	stranger := NewClient("tcp", address, "", nil)
-	if err := stranger.CloseSession(t.Context(), 7); stranger.MayClose() || err == nil || !strings.Contains(err.Error(), "the token is missing") {
-		t.Errorf("without the token: %v", err)
-	}
-	if len(p.closed) != 4 {
-		t.Errorf("closed were %v", p.closed)
-	}
+	err := stranger.CloseSession(t.Context(), 7)
+	assert.True(t, !stranger.MayClose() && err != nil && strings.Contains(err.Error(), "the token is missing"), "without the token: %v", err)
+	assert.True(t, len(p.closed) == 4, "closed were %v", p.closed)
 }

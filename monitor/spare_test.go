@@ -4,6 +4,8 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestReserve: a client is taken in the place of a spare file, and what lacks is opened again.
@@ -15,29 +17,18 @@ func TestReserve(t *testing.T) {
 	}
 	r.fill()
 	r.fill()
-	if len(r.files) != spares {
-		t.Fatalf("%d files, want %d", len(r.files), spares)
-	}
+	assert.MustEqual(t, "files", len(r.files), spares)
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer l.Close()
-	client, err := net.Dial("unix", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := assert.Of(net.Dial("unix", l.Addr().String())).Must(t)
 	defer client.Close()
 	taken, err := r.accept(l)
-	if err != nil || len(r.files) != spares-1 {
-		t.Fatalf("%d files: %v", len(r.files), err)
-	}
+	assert.MustTrue(t, err == nil && len(r.files) == spares-1, "%d files: %v", len(r.files), err)
 	taken.Close()
-	if r.fill(); len(r.files) != spares {
-		t.Errorf("%d files once the client has gone", len(r.files))
-	}
+	r.fill()
+	assert.True(t, len(r.files) == spares, "%d files once the client has gone", len(r.files))
 	r.close()
-	if r.fill(); len(r.files) != 0 {
-		t.Errorf("%d files behind the end", len(r.files))
-	}
+	r.fill()
+	assert.True(t, len(r.files) == 0, "%d files behind the end", len(r.files))
 }

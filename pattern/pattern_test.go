@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // parts are patterns of every shape over two letters.
@@ -46,12 +48,9 @@ func TestCoversAndOverlaps(t *testing.T) {
 				subset = subset && (matched[a][k] || !matched[b][k])
 				both = both || matched[a][k] && matched[b][k]
 			}
-			if got := covers(a, b); got && !subset {
-				t.Errorf("%q covers %q: it does not", a, b)
-			}
-			if got := overlap(a, b); got != both {
-				t.Errorf("%q overlaps %q: %v, want %v", a, b, got, both)
-			}
+			got := covers(a, b)
+			assert.True(t, !got || subset, "%q covers %q: it does not", a, b)
+			assert.Equal(t, fmt.Sprintf("%q overlaps %q", a, b), overlap(a, b), both)
 		}
 	}
 }
@@ -69,9 +68,7 @@ func TestIndexFindsAll(t *testing.T) {
 		t.Helper()
 		found := x.Find(nil, schema, name)
 		for i, p := range tables {
-			if wanted(p) && !slices.Contains(found, i) {
-				t.Errorf("%v is not found for %s.%s", p, schema, name)
-			}
+			assert.True(t, !wanted(p) || slices.Contains(found, i), "%v is not found for %s.%s", p, schema, name)
 		}
 	}
 	words := names()
@@ -98,14 +95,10 @@ func TestIndexFindsFew(t *testing.T) {
 		for i := range n {
 			name := split(strings.NewReplacer("*", "x", "?", "y").Replace(fmt.Sprintf(form, i)))
 			found := x.Find(nil, name.Schema, name.Name)
-			if !slices.Contains(found, i) {
-				t.Fatalf("%s: %v is not found", form, name)
-			}
+			assert.MustTrue(t, slices.Contains(found, i), "%s: %v is not found", form, name)
 			compared += len(found)
 		}
-		if compared > 6*n {
-			t.Errorf("%s: %d patterns compared with %d names", form, compared, n)
-		}
+		assert.True(t, compared <= 6*n, "%s: %d patterns compared with %d names", form, compared, n)
 	}
 }
 
@@ -136,21 +129,16 @@ func TestCovers(t *testing.T) {
 		{"*", "*", true},
 		{"a**", "a", true},
 	} {
-		if got := covers(tt.wide, tt.narrow); got != tt.want {
-			t.Errorf("covers(%q, %q) = %v, want %v", tt.wide, tt.narrow, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("covers(%q, %q)", tt.wide, tt.narrow), covers(tt.wide, tt.narrow), tt.want)
 	}
 }
 
 func TestNames(t *testing.T) {
 	for text, exact := range map[string]bool{"shop.orders": true, "shop.o?ders": false, "*.orders": false} {
-		if got := split(text).Exact(); got != exact {
-			t.Errorf("%s: exact %v", text, got)
-		}
+		assert.Equal(t, text+": exact", split(text).Exact(), exact)
 	}
-	if p := split("shop.*"); !p.Overlaps(split("*.orders")) || p.Overlaps(split("other.*")) {
-		t.Errorf("%v overlaps wrongly", p)
-	}
+	p := split("shop.*")
+	assert.True(t, p.Overlaps(split("*.orders")) && !p.Overlaps(split("other.*")), "%v overlaps wrongly", p)
 }
 
 func BenchmarkFind(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -187,15 +188,11 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	multi := Mode{MultiStatements: true}
 	for name, f := range map[string]func(){
 		"Plan with NULL": func() {
-			if err := p.Read(withNull); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, p.Read(withNull))
 			out = p.Append(out[:0], text, ids)
 		},
 		"Plan with the column absent": func() {
-			if err := p.Read(withoutID); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, p.Read(withoutID))
 			out = p.Append(out[:0], absent, ids)
 		},
 		"ReadHead": func() { ReadHead(text, Mode{}) },
@@ -206,8 +203,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		"DoubtsOf": func() { DoubtsOf(text) },
 	} {
 		f()
-		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s: %v allocations, want 0", name, n)
-		}
+		n := testing.AllocsPerRun(100, f)
+		assert.True(t, n == 0, "%s: %v allocations, want 0", name, n)
 	}
 }

@@ -3,6 +3,7 @@ package rewriter
 import (
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -15,9 +16,7 @@ func TestCallsUnknown(t *testing.T) {
 		"SELECT f # abs\n(1)": true, "SELECT f -- abs,\n(1)": true, "SELECT '#', abs(1)": false, "SELECT '#',\nabs(1)": true, "SELECT f\v(1)": true, "SELECT shop . abs (1)": true, "SELECT shop./**/abs(1)": true,
 		"INSERT INTO orders (a) SELECT orders(1)": true,
 	} {
-		if got := CallsUnknown([]byte(text), []byte("orders")); got != want {
-			t.Errorf("%q: %v; want %v", text, got, want)
-		}
+		assert.Equal(t, text, CallsUnknown([]byte(text), []byte("orders")), want)
 	}
 }
 
@@ -72,8 +71,6 @@ func FuzzMayCall(f *testing.F) {
 		if again.Read(&Statement{Text: code, Mode: m, Rules: s.Rules, Table: table, Prepared: s.Prepared}) != nil {
 			return
 		}
-		if CallsUnknown(code[again.body:], nil) {
-			t.Errorf("%q may call an unknown function", text)
-		}
+		assert.True(t, !CallsUnknown(code[again.body:], nil), "%q may call an unknown function", text)
 	})
 }

@@ -3,6 +3,8 @@ package rewriter
 import (
 	"bytes"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // allCharsets is how many there are.
@@ -24,16 +26,14 @@ func FuzzNames(f *testing.F) {
 			text := append(AppendQuoted([]byte("INSERT INTO "), name, m), " (a) VALUES (1)"...)
 			s := scanner{text: text, mode: m, pos: len("INSERT INTO ")}
 			token := s.next()
-			if want := len(text) - len(" (a) VALUES (1)"); token.kind != tokQuoted || token.end != want {
-				t.Fatalf("charset %d: %q is quoted as %q, which ends at %d, want %d: %s", m.Charset, name, text, token.end, want, s.fault)
-			}
+			want := len(text) - len(" (a) VALUES (1)")
+			assert.MustTrue(t, token.kind == tokQuoted && token.end == want, "charset %d: %q is quoted as %q, which ends at %d, want %d: %s", m.Charset, name, text, token.end, want, s.fault)
 			ends, wide := m.Charset.walk(name)
 			if wide && !m.MariaDB && bytes.IndexByte(ends, '`') >= 0 || m.Charset.broken(name) {
 				continue
 			}
-			if got := s.name(token); !bytes.Equal(got, name) {
-				t.Fatalf("charset %d: %q is quoted as %q, and reads as %q", m.Charset, name, text, got)
-			}
+			got := s.name(token)
+			assert.MustTrue(t, bytes.Equal(got, name), "charset %d: %q is quoted as %q, and reads as %q", m.Charset, name, text, got)
 		}
 	})
 }
@@ -76,8 +76,6 @@ func TestNarrow(t *testing.T) {
 		{"utf8mb4", "INSERT INTO a\xff VALUES (2)", ""},
 	} {
 		h, _ := ReadHead([]byte(tt.text), Mode{Charset: CharsetOf(tt.charset)})
-		if string(h.Target.Table) != tt.table {
-			t.Errorf("%s: %q writes to %q, want %q", tt.charset, tt.text, h.Target.Table, tt.table)
-		}
+		assert.True(t, string(h.Target.Table) == tt.table, "%s: %q writes to %q, want %q", tt.charset, tt.text, h.Target.Table, tt.table)
 	}
 }

@@ -3,6 +3,7 @@ package rewriter
 import (
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -25,8 +26,7 @@ func TestOtherCounter(t *testing.T) {
 	for _, tt := range tests {
 		var p Plan
 		s := Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{{Schema: "s", Table: "t", Column: "id"}}, Table: tt.table}
-		if err := p.Read(&s); err != nil || p.Plain != tt.plain {
-			t.Errorf("%s: plain %v, %v; want %v", tt.name, p.Plain, err, tt.plain)
-		}
+		err := p.Read(&s)
+		assert.True(t, err == nil && p.Plain == tt.plain, "%s: plain %v, %v; want %v", tt.name, p.Plain, err, tt.plain)
 	}
 }

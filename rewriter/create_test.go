@@ -1,6 +1,10 @@
 package rewriter
 
-import "testing"
+import (
+	"testing"
+
+	"idproxy/integration/assert"
+)
 
 func TestCreatesRows(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -26,8 +30,6 @@ func TestCreatesRows(t *testing.T) {
 		"CREATE INDEX i ON t (id)":       false,
 		"INSERT INTO t (id) SELECT 1":    false,
 	} {
-		if got := CreatesRows([]byte(text), Mode{Version: 101119, MariaDB: true}, "id"); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
+		assert.Equal(t, text, CreatesRows([]byte(text), Mode{Version: 101119, MariaDB: true}, "id"), want)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // shown is a Dynamic as the tests word it.
@@ -117,9 +119,7 @@ func TestReadDynamic(t *testing.T) {
 		default:
 			got = d.shown(tt.text)
 		}
-		if got != tt.want {
-			t.Errorf("%q:\ngot  %s (%v)\nwant %s", tt.text, got, err, tt.want)
-		}
+		assert.True(t, got == tt.want, "%q:\ngot  %s (%v)\nwant %s", tt.text, got, err, tt.want)
 	}
 }
 
@@ -128,9 +128,8 @@ func TestHeadOfDynamic(t *testing.T) {
 		"DEALLOCATE PREPARE s": Deallocate, "DROP PREPARE s": Deallocate, "drop /* x */ prepare s": Deallocate, "DROP TABLE prepare": DDL,
 		"CREATE TABLE t (prepare INT)": DDL,
 	} {
-		if h, _ := ReadHead([]byte(text), Mode{}); h.Kind != want {
-			t.Errorf("%q is of kind %d, want %d", text, h.Kind, want)
-		}
+		h, _ := ReadHead([]byte(text), Mode{})
+		assert.True(t, h.Kind == want, "%q is of kind %d, want %d", text, h.Kind, want)
 	}
 }
 
@@ -138,9 +137,7 @@ func TestNamesParameters(t *testing.T) {
 	for text, want := range map[string]bool{
 		"INSERT INTO t VALUES (?, :a)": true, "INSERT INTO t VALUES (:1)": true, "SELECT @a:=1": false, "SELECT ':a', `:b`": false, "SELECT 'a": true,
 	} {
-		if got := NamesParameters([]byte(text), Mode{MariaDB: true}); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
+		assert.Equal(t, text, NamesParameters([]byte(text), Mode{MariaDB: true}), want)
 	}
 }
 
@@ -158,17 +155,13 @@ func FuzzDynamic(f *testing.F) {
 		m := Mode{ANSIQuotes: modes&1 > 0, NoBackslashEscapes: modes&2 > 0, MariaDB: modes&4 > 0, Version: 101119, Charset: Charset(modes >> 4 % 5)}
 		sql := AppendLiteral([]byte("PREPARE s FROM "), []byte(text), m)
 		d, err := ReadDynamic(sql, m)
-		if err != nil || d.From != SourceLiteral || string(d.Literal) != text || d.End != len(sql) {
-			t.Fatalf("%q under %+v is read as %+v, %v", sql, m, d, err)
-		}
+		assert.MustTrue(t, err == nil && d.From == SourceLiteral && string(d.Literal) == text && d.End == len(sql), "%q under %+v is read as %+v, %v", sql, m, d, err)
 		if d, err = ReadDynamic([]byte(text), m); err != nil {
 			return
 		}
 		last := d.NameEnd
 		for _, span := range append([]Span{d.Source}, spansOf(d.Arguments)...) {
-			if span != (Span{}) && (span.Start < last || span.End <= span.Start || span.End > len(text)) {
-				t.Fatalf("%q: %+v", text, d)
-			}
+			assert.MustTrue(t, span == (Span{}) || span.Start >= last && span.End > span.Start && span.End <= len(text), "%q: %+v", text, d)
 			last = max(last, span.End)
 		}
 		if last > d.End || d.End > len(text) || strings.Trim(text[d.End:], "; \t\r\n") != "" && !strings.ContainsAny(text[d.End:], "-#/*\v\f\x00") {

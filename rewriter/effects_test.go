@@ -2,8 +2,11 @@ package rewriter
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // The search that leaps finds what a plain one finds.
@@ -17,16 +20,12 @@ func TestNamesInsertID(t *testing.T) {
 			text = append(text, parts[r.Intn(len(parts))]...)
 		}
 		want := bytes.Contains(bytes.ToLower(text), []byte("insert_id"))
-		if got := namesInsertID(text); got != want {
-			t.Fatalf("%q: %v; want %v", text, got, want)
-		}
+		assert.MustEqual(t, fmt.Sprintf("%q", text), namesInsertID(text), want)
 		if want {
 			found++
 		}
 	}
-	if found < 1000 || found > 19_000 {
-		t.Errorf("%d of 20,000 texts name it", found)
-	}
+	assert.True(t, found >= 1000 && found <= 19_000, "%d of 20,000 texts name it", found)
 }
 
 // A statement that only reads LAST_INSERT_ID() is not taken for one that sets
@@ -50,9 +49,7 @@ func TestSetsLastID(t *testing.T) {
 		"SELECT @@insert_id":                          true,
 	} {
 		head, _ := ReadHead([]byte(sql), Mode{})
-		if got := head.Effects([]byte(sql))&SetsLastID != 0; got != want {
-			t.Errorf("%q: %v; want %v", sql, got, want)
-		}
+		assert.Equal(t, sql, head.Effects([]byte(sql))&SetsLastID != 0, want)
 	}
 }
 
@@ -77,8 +74,6 @@ func TestEffects(t *testing.T) {
 		"CREATE INDEX i ON t (a)":              0,
 	} {
 		head, _ := ReadHead([]byte(sql), Mode{})
-		if got := head.Effects([]byte(sql)); got != want {
-			t.Errorf("%q: %b; want %b", sql, got, want)
-		}
+		assert.Equal(t, sql, head.Effects([]byte(sql)), want)
 	}
 }

@@ -2,9 +2,11 @@ package rewriter
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -40,9 +42,8 @@ func TestSetForm(t *testing.T) {
 		{"INSERT INTO t SET a=1; SELECT 2", "error: more than one statement"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, nil); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, nil)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -56,9 +57,8 @@ func TestEmptyTuples(t *testing.T) {
 		{"INSERT INTO t VALUES () AS n", "INSERT INTO t (`id`) VALUES (77) AS n(`idproxy0`)"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, Mode{}, testRule, nil); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -87,9 +87,8 @@ func TestFormsByOutcome(t *testing.T) {
 		{"INSERT INTO t SET returning=1", Mode{}, "INSERT INTO t SET returning=1,`id`=LAST_INSERT_ID(77)"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, tt.mode, testRule, nil); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, tt.mode, testRule, nil)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -154,9 +153,8 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 		if rule == nil {
 			rule = testRule
 		}
-		if got, _ := rewrite(tt.in, tt.mode, rule, tt.table); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, tt.mode, rule, tt.table)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -173,9 +171,8 @@ func TestValuesThatReadTheID(t *testing.T) {
 		{"INSERT INTO t(id,a) VALUES (5,id),(NULL,id)", "error: value that reads a generated column before it"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, Mode{}, testRule, nil); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -206,17 +203,13 @@ func TestSeveralColumns(t *testing.T) {
 		} else {
 			got = string(p.Append(nil, []byte(tt.in), planIDs(p)))
 		}
-		if got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		assert.Equal(t, tt.in, got, tt.want)
 	}
 	many := make([]*rule.Rule, MaxColumns+1)
 	for i := range many {
 		many[i] = &rule.Rule{Column: strings.Repeat("x", i+1)}
 	}
-	if err := new(Plan).Read(&Statement{Text: []byte("INSERT INTO t(a) VALUES (1)"), Rules: many}); err == nil {
-		t.Errorf("%d columns are filled", len(many))
-	}
+	assert.Fails(t, fmt.Sprintf("%d columns are filled", len(many)), new(Plan).Read(&Statement{Text: []byte("INSERT INTO t(a) VALUES (1)"), Rules: many}), "")
 }
 
 func TestInvisibleColumn(t *testing.T) {
@@ -229,19 +222,15 @@ func TestInvisibleColumn(t *testing.T) {
 		{"INSERT INTO t VALUES (1,2,3)", "error: " + ErrRefusedByServer.Error()},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, Mode{}, testRule, table); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, Mode{}, testRule, table)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
-	if c, visible, ok := table.Column("id"); c.Max != 5 || visible || !ok {
-		t.Errorf("Column(id) = %+v, %v, %v", c, visible, ok)
-	}
-	if c, visible, ok := table.Column("A"); c.Name != "a" || !visible || !ok {
-		t.Errorf("Column(A) = %+v, %v, %v", c, visible, ok)
-	}
-	if _, _, ok := table.Column("c"); ok {
-		t.Error("there is a column c")
-	}
+	c, visible, ok := table.Column("id")
+	assert.True(t, c.Max == 5 && !visible && ok, "Column(id) = %+v, %v, %v", c, visible, ok)
+	c, visible, ok = table.Column("A")
+	assert.True(t, c.Name == "a" && visible && ok, "Column(A) = %+v, %v, %v", c, visible, ok)
+	_, _, ok = table.Column("c")
+	assert.True(t, !ok, "there is a column c")
 }
 
 func TestExpressions(t *testing.T) {
@@ -336,9 +325,7 @@ func TestExpressionsAnswered(t *testing.T) {
 	for _, tt := range tests {
 		s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{testRule}, Table: table, Values: tt.values}
 		if err := p.Read(s); err != nil {
-			if got := "error: " + err.Error(); got != tt.want {
-				t.Errorf("%s: %s, want %s", tt.in, got, tt.want)
-			}
+			assert.Equal(t, tt.in, "error: "+err.Error(), tt.want)
 			continue
 		}
 		if got := string(p.Append(nil, s.Text, planIDs(p))); got != tt.want || p.Columns[0] != tt.filled || !p.Plain || !p.Expressions {
@@ -350,9 +337,8 @@ func TestExpressionsAnswered(t *testing.T) {
 		t.Errorf("%v: asked for %d, %d", err, p.AskedFor(0), p.AskedFor(1))
 	}
 	long := "INSERT INTO t(id) VALUES (@x)" + strings.Repeat(",(@x)", maxQuestions)
-	if got, _ := rewrite(long, Mode{}, testRule, nil); got != "error: more than 256 expressions for ids" {
-		t.Error(got)
-	}
+	got, _ := rewrite(long, Mode{}, testRule, nil)
+	assert.True(t, got == "error: more than 256 expressions for ids", "%v", got)
 }
 
 func TestTextColumn(t *testing.T) {
@@ -379,9 +365,8 @@ func TestTextColumn(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"'00'", "'\\0'", "'-0'", "@x", "'a' 'b'"} {
-		if got, _ := rewrite("INSERT INTO t VALUES ("+id+",1)", Mode{}, testRule, table); got != "error: "+ErrNeedValues.Error() {
-			t.Errorf("%s: %s", id, got)
-		}
+		got, _ := rewrite("INSERT INTO t VALUES ("+id+",1)", Mode{}, testRule, table)
+		assert.True(t, got == "error: "+ErrNeedValues.Error(), "%s: %s", id, got)
 	}
 	// What goes as it is stays where it is, and with it the order of parameters.
 	for in, want := range map[string]string{
@@ -399,9 +384,8 @@ func TestTextColumn(t *testing.T) {
 	}
 	var p Plan
 	asked := &Statement{Text: []byte("INSERT INTO t VALUES (@x,1)"), Rules: []*rule.Rule{testRule}, Table: table, Values: []Value{{}}}
-	if err := p.Read(asked); err != nil || p.Columns[0].Texts != 1 || string(p.Append(nil, asked.Text, [][]uint64{nil})) != string(asked.Text) {
-		t.Errorf("a variable that is a text: %v, %+v", err, p.Columns)
-	}
+	err := p.Read(asked)
+	assert.True(t, err == nil && p.Columns[0].Texts == 1 && string(p.Append(nil, asked.Text, [][]uint64{nil})) == string(asked.Text), "a variable that is a text: %v, %+v", err, p.Columns)
 	in := "INSERT INTO t(a,id) VALUES (LAST_INSERT_ID(),NULL),(1,'9')"
 	if got, p := rewrite(in, Mode{MariaDB: true}, testRule, table); got != "INSERT INTO t(a,id) VALUES (LAST_INSERT_ID(),77),(1,'9')" || !p.Plain {
 		t.Errorf("%s: %s, plain %v", in, got, p.Plain)

@@ -3,11 +3,13 @@ package rewriter
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -47,32 +49,23 @@ func FuzzScanner(f *testing.F) {
 		m.MultiStatements = true
 		at := 0
 		for _, s := range Split(nil, text, m) {
-			if s.Start != at || s.End < s.Start || s.End > len(text) {
-				t.Fatalf("span %+v of %q at %d", s, text, at)
-			}
+			assert.MustTrue(t, s.Start == at && s.End >= s.Start && s.End <= len(text), "span %+v of %q at %d", s, text, at)
 			at = s.End + 1
-			if s.End < len(text) && text[s.End] != ';' {
-				t.Fatalf("span %+v of %q does not end at ';'", s, text)
-			}
+			assert.MustTrue(t, s.End >= len(text) || text[s.End] == ';', "span %+v of %q does not end at ';'", s, text)
 			if s.Doubt { // the caller takes it for a Compound, whatever its head says
 				continue
 			}
 			one := text[s.Start:s.End]
-			if again := Split(nil, one, m); len(again) > 1 {
-				t.Fatalf("%q is one statement of %q, and several alone: %+v", one, text, again)
-			}
-			if q, ok := ReadLastIDQuery(one); ok && (q.Column == "" || !MentionsLastID(one)) {
-				t.Fatalf("%q reads the last insert id as %+v", one, q)
-			}
+			again := Split(nil, one, m)
+			assert.MustTrue(t, len(again) <= 1, "%q is one statement of %q, and several alone: %+v", one, text, again)
+			q, ok := ReadLastIDQuery(one)
+			assert.MustTrue(t, !ok || q.Column != "" && MentionsLastID(one), "%q reads the last insert id as %+v", one, q)
 			h, _ := ReadHead(one, m)
-			if h2, more := ReadHead(text[s.Start:], m); !more && h2.Kind != h.Kind {
-				t.Fatalf("%q reads as kind %d, with what follows as %d", one, h.Kind, h2.Kind)
-			}
+			h2, more := ReadHead(text[s.Start:], m)
+			assert.MustTrue(t, more || h2.Kind == h.Kind, "%q reads as kind %d, with what follows as %d", one, h.Kind, h2.Kind)
 		}
 		for _, n := range Hidden(text, m).Tables {
-			if len(n.Table) == 0 || len(n.Table) > len(text) {
-				t.Fatalf("table %q from %q", n.Table, text)
-			}
+			assert.MustTrue(t, len(n.Table) != 0 && len(n.Table) <= len(text), "table %q from %q", n.Table, text)
 		}
 		for cut := range min(len(text), 64) {
 			h, more := ReadHead(text[:cut], m)
@@ -113,23 +106,17 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		if p.Selected {
-			if err := checkSelect(p, text); err != nil {
-				t.Fatalf("%q: %v", text, err)
-			}
+			assert.Must(t, checkSelect(p, text), fmt.Sprintf("%q", text))
 			return
 		}
 		for i, c := range p.Columns {
-			if c.Generated+c.Explicit+c.Texts != p.Rows {
-				t.Fatalf("%q: column %d of %d rows has %+v", text, i, p.Rows, c)
-			}
+			assert.MustTrue(t, c.Generated+c.Explicit+c.Texts == p.Rows, "%q: column %d of %d rows has %+v", text, i, p.Rows, c)
 		}
 		out := p.Append(nil, text, planIDs(p))
-		if got := undo(p, text, out); !bytes.Equal(got, text) {
-			t.Fatalf("%q\n gives %q\n without its edits %q", text, out, got)
-		}
-		if again := p.Append(nil, text, planIDs(p)); !bytes.Equal(again, out) {
-			t.Fatalf("%q\n gives %q\n and then %q", text, out, again)
-		}
+		got := undo(p, text, out)
+		assert.MustTrue(t, bytes.Equal(got, text), "%q\n gives %q\n without its edits %q", text, out, got)
+		again := p.Append(nil, text, planIDs(p))
+		assert.MustTrue(t, bytes.Equal(again, out), "%q\n gives %q\n and then %q", text, out, again)
 	})
 }
 
@@ -147,9 +134,7 @@ func FuzzOpen(f *testing.F) {
 		s.Table, s.Open = fuzzTable(facts), true
 		open, alone := new(Plan), new(Plan)
 		if err := open.Read(s); err != nil {
-			if !errors.Is(err, ErrOpen) {
-				t.Fatalf("%q: %v", text, err)
-			}
+			assert.MustTrue(t, errors.Is(err, ErrOpen), "%q: %v", text, err)
 			return
 		}
 		s.Mode.MultiStatements = true
@@ -256,17 +241,15 @@ func TestUndoHasTeeth(t *testing.T) {
 			continue
 		}
 		out := p.Append(nil, s.Text, planIDs(p))
-		if got := undo(p, s.Text, out); string(got) != in {
-			t.Errorf("%s\n undone %s", in, got)
-		}
+		got := undo(p, s.Text, out)
+		assert.True(t, string(got) == in, "%s\n undone %s", in, got)
 		end := len(out) - 1
 		if len(p.edits) > 0 {
 			end = int(p.edits[0].start) - 1 // surely none of an edit's bytes
 		}
 		wrong := bytes.Clone(out)
 		wrong[end] ^= 1
-		if got := undo(p, s.Text, wrong); string(got) == in {
-			t.Errorf("%s: a changed byte was not seen in %s", in, wrong)
-		}
+		got = undo(p, s.Text, wrong)
+		assert.True(t, string(got) != in, "%s: a changed byte was not seen in %s", in, wrong)
 	}
 }

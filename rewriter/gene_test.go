@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -82,13 +83,10 @@ func TestGenes(t *testing.T) {
 			table = textKey
 		}
 		got, err := readGenes(tt.in, Mode{Version: 90704}, tt.rule, table)
-		if err != nil || !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %v, %v; want %v", tt.in, got, err, tt.want)
-		}
+		assert.True(t, err == nil && slices.Equal(got, tt.want), "%s: %v, %v; want %v", tt.in, got, err, tt.want)
 	}
-	if got, err := readGenes(`INSERT INTO t (k) VALUES ('a\n')`, Mode{NoBackslashEscapes: true}, byCRC32, textKey); err != nil || got[0] != crc(`a\n`) {
-		t.Errorf("under NO_BACKSLASH_ESCAPES: %v, %v", got, err)
-	}
+	got, err := readGenes(`INSERT INTO t (k) VALUES ('a\n')`, Mode{NoBackslashEscapes: true}, byCRC32, textKey)
+	assert.True(t, err == nil && got[0] == crc(`a\n`), "under NO_BACKSLASH_ESCAPES: %v, %v", got, err)
 }
 
 // What the column may store otherwise than it reads has no gene.
@@ -140,9 +138,7 @@ func TestGenesRefused(t *testing.T) {
 			table = textKey
 		}
 		_, err := readGenes(tt.in, Mode{Version: 70000}, tt.rule, table)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %s", tt.in, err, tt.want)
-		}
+		assert.Fails(t, tt.in, err, tt.want)
 	}
 }
 
@@ -184,9 +180,8 @@ func TestShardOfUpdate(t *testing.T) {
 		for name, rules := range map[string][]*rule.Rule{"guarded": {&guarded}, "behind another": {other, &guarded}, "unguarded": {byMod}} {
 			var p Plan
 			err := p.Read(&Statement{Text: []byte(insert + tt.tail), Mode: tt.mode, Rules: rules, Table: table, Prepared: true})
-			if want := tt.want || name == "unguarded"; (err == nil) != want || err != nil && !strings.Contains(err.Error(), "with a value for column k, which tells the shard") {
-				t.Errorf("%s%s, %s: %v", insert, tt.tail, name, err)
-			}
+			want := tt.want || name == "unguarded"
+			assert.True(t, (err == nil) == want && (err == nil || strings.Contains(err.Error(), "with a value for column k, which tells the shard")), "%s%s, %s: %v", insert, tt.tail, name, err)
 		}
 	}
 }
@@ -225,15 +220,11 @@ func TestPreparedGenes(t *testing.T) {
 		for i := range made.Genes {
 			made.Genes[i].mark, made.Genes[i].bound = 0, 0
 		}
-		if !reflect.DeepEqual(made.Genes, tt.want) {
-			t.Errorf("%s: %+v, want %+v", tt.in, made.Genes, tt.want)
-		}
+		assert.True(t, reflect.DeepEqual(made.Genes, tt.want), "%s: %+v, want %+v", tt.in, made.Genes, tt.want)
 	}
 	for _, in := range []string{"INSERT INTO t (k) VALUES (?+1)", "INSERT INTO t (k) VALUES (-?)", "INSERT INTO t (a) VALUES (?)", "INSERT INTO t (id,k) VALUES (?,NULL)", "INSERT INTO t (k) VALUES (:k)"} {
 		var p Plan
-		if err := p.Read(&Statement{Text: []byte(in), Rules: []*rule.Rule{byMod}, Table: numberKey, Prepared: true}); err == nil {
-			t.Errorf("%s is prepared", in)
-		}
+		assert.Fails(t, in+" is prepared", p.Read(&Statement{Text: []byte(in), Rules: []*rule.Rule{byMod}, Table: numberKey, Prepared: true}), "")
 	}
 }
 
@@ -243,12 +234,9 @@ func TestGenesOfTwoRules(t *testing.T) {
 	table := &rule.Table{Columns: append(slices.Clone(numberKey.Columns), rule.Column{Name: "id2"}, rule.Column{Name: "id3"}, rule.Column{Name: "id4"}, rule.Column{Name: "name", Text: true, Length: 9, Charset: "ascii"})}
 	var p Plan
 	s := &Statement{Text: []byte("INSERT INTO t (name,id2,k) VALUES ('a',5,7),('b',NULL,9)"), Rules: rules, Table: table}
-	if err := p.Read(s); err != nil {
-		t.Fatal(err)
-	}
-	if want := [][]uint16{{7, 9}, {1}, {}, {crc("a") & 15, crc("b") & 15}}; !slices.EqualFunc(p.Genes, want, slices.Equal) {
-		t.Errorf("%v, want %v", p.Genes, want)
-	}
+	assert.Must(t, p.Read(s))
+	want := [][]uint16{{7, 9}, {1}, {}, {crc("a") & 15, crc("b") & 15}}
+	assert.True(t, slices.EqualFunc(p.Genes, want, slices.Equal), "%v, want %v", p.Genes, want)
 	if n := testing.AllocsPerRun(100, func() {
 		if err := p.Read(s); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func show(h Head) string {
@@ -136,9 +138,8 @@ func TestReadHeadAsksForMore(t *testing.T) {
 		"LOAD DATA INFILE 'x' INTO TABLE": true, "CREATE ": true, "CREATE VIEW ": false, "BEGIN": true, "BEGIN;x": false, "SET a=": false,
 		"/*!50000 SELECT ": true,
 	} {
-		if _, more := ReadHead([]byte(text), Mode{}); more != want {
-			t.Errorf("%q: more is %v, want %v", text, more, want)
-		}
+		_, more := ReadHead([]byte(text), Mode{})
+		assert.True(t, more == want, "%q: more is %v, want %v", text, more, want)
 	}
 }
 
@@ -187,17 +188,13 @@ func TestSplit(t *testing.T) {
 			}
 			got = append(got, one)
 		}
-		if strings.Join(got, "|") != tt.want {
-			t.Errorf("%q splits into %q, want %q", tt.in, got, tt.want)
-		}
+		assert.True(t, strings.Join(got, "|") == tt.want, "%q splits into %q, want %q", tt.in, got, tt.want)
 	}
-	if got := Split(nil, []byte("a;b"), Mode{}); len(got) != 1 || got[0].End != 3 {
-		t.Errorf("without multi-statements: %+v", got)
-	}
+	got := Split(nil, []byte("a;b"), Mode{})
+	assert.True(t, len(got) == 1 && got[0].End == 3, "without multi-statements: %+v", got)
 	in := "CREATE PROCEDURE p AS x INT; BEGIN INSERT INTO t VALUES (1); END"
-	if got := Split(nil, []byte(in), Mode{MultiStatements: true, MariaDB: true}); len(got) != 1 {
-		t.Errorf("declarations of sql_mode ORACLE split: %+v", got)
-	}
+	got = Split(nil, []byte(in), Mode{MultiStatements: true, MariaDB: true})
+	assert.True(t, len(got) == 1, "declarations of sql_mode ORACLE split: %+v", got)
 }
 
 func TestHidden(t *testing.T) {
@@ -243,8 +240,6 @@ func TestHidden(t *testing.T) {
 		if h.Unseen {
 			got = append(got, unseen)
 		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%q hides %q, want %q", tt.in, got, tt.want)
-		}
+		assert.True(t, strings.Join(got, " ") == tt.want, "%q hides %q, want %q", tt.in, got, tt.want)
 	}
 }

@@ -3,6 +3,8 @@ package rewriter
 import (
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestKeyword(t *testing.T) {
@@ -15,20 +17,14 @@ func TestKeyword(t *testing.T) {
 		for word := range strings.FieldsSeq(k.words) {
 			n++
 			for _, as := range [...]string{word, strings.ToUpper(word), strings.ToUpper(word[:1]) + word[1:]} {
-				if got := group(as); got != k.group {
-					t.Errorf("%s: got %d, want %d", as, got, k.group)
-				}
+				assert.Equal(t, as, group(as), k.group)
 			}
 			for _, none := range [...]string{word + "_x", "x" + word, "`" + word + "`", word + ".x", word[:1]} {
-				if got := group(none); got != kwNone {
-					t.Errorf("%q: got %d, want none", none, got)
-				}
+				assert.Equal(t, none, group(none), kwNone)
 			}
 			other := []byte(word)
 			other[len(other)/2] ^= 1 // a letter inside does not change the place of a word
-			if got := group(string(other)); got != kwNone {
-				t.Errorf("%s: got %d, want none", other, got)
-			}
+			assert.Equal(t, string(other), group(string(other)), kwNone)
 		}
 	}
 	t.Logf("%d keywords", n)
@@ -46,31 +42,24 @@ func TestHeadReading(t *testing.T) {
 		h, _ := r.Of(text, m)
 		return string(h.Target.Table)
 	}
-	if read() != "a" || of(text, Mode{MultiStatements: true}) != "a" {
-		t.Fatal("the head is not that of the text")
-	}
+	assert.MustTrue(t, read() == "a" && of(text, Mode{MultiStatements: true}) == "a", "the head is not that of the text")
 	// The control: it is remembered, so that another text in the same memory is not seen.
 	r.head.Target.Table = []byte("remembered")
-	if got := of(text, Mode{}); got != "remembered" {
-		t.Fatalf("the text was read again: %s", got)
-	}
+	assert.MustEqual(t, "the text was read again", of(text, Mode{}), "remembered")
 	for what, again := range map[string]func() string{
 		"another mode":     func() string { return of(text, ansi) },
 		"a shorter text":   func() string { return of(text[:len(text)-1], Mode{}) },
 		"a copy":           func() string { return of([]byte(string(text)), Mode{}) },
 		"a text of no one": func() string { return of(nil, Mode{}) + "a" },
 	} {
-		if got := again(); got != "a" {
-			t.Errorf("%s: got table %s", what, got)
-		}
+		got := again()
+		assert.True(t, got == "a", "%s: got table %s", what, got)
 	}
 	copy(text, "INSERT INTO b")
 	r.Forget()
-	if got := of(text, Mode{}); got != "b" {
-		t.Errorf("behind Forget: got table %s", got)
-	}
+	got := of(text, Mode{})
+	assert.True(t, got == "b", "behind Forget: got table %s", got)
 	r.head.Target.Table = []byte("remembered")
-	if got := read(); got != "b" {
-		t.Errorf("Read: got table %s", got)
-	}
+	got = read()
+	assert.True(t, got == "b", "Read: got table %s", got)
 }

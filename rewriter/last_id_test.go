@@ -3,6 +3,8 @@ package rewriter
 import (
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestReadLastIDQuery(t *testing.T) {
@@ -53,11 +55,8 @@ func TestReadLastIDQuery(t *testing.T) {
 		{"", ""},
 	} {
 		q, ok := ReadLastIDQuery([]byte(c.text))
-		if ok != (c.column != "") || ok && (q.Column != c.column || q.Variable != strings.Contains(c.text, "@@")) {
-			t.Errorf("%q: %+v, %v; want column %q", c.text, q, ok, c.column)
-		}
-		if rest := c.text[q.End:]; ok && rest != "" && !strings.HasPrefix(rest, ";") {
-			t.Errorf("%q: %q is behind it", c.text, rest)
-		}
+		assert.True(t, ok == (c.column != "") && (!ok || q.Column == c.column && q.Variable == strings.Contains(c.text, "@@")), "%q: %+v, %v; want column %q", c.text, q, ok, c.column)
+		rest := c.text[q.End:]
+		assert.True(t, !ok || rest == "" || strings.HasPrefix(rest, ";"), "%q: %q is behind it", c.text, rest)
 	}
 }

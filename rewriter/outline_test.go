@@ -1,11 +1,13 @@
 package rewriter
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"idproxy/ascii"
+	"idproxy/integration/assert"
 )
 
 // tableNames are known in the tests.
@@ -32,15 +34,11 @@ func TestOutline(t *testing.T) {
 		{"", ""},
 		{"SELECT " + strings.Repeat("a+", 200), "SELECT " + strings.Repeat("a+", 116) + "a..."},
 	} {
-		if got := Outline([]byte(tt.text), Mode{}, tableNames); got != tt.want {
-			t.Errorf("Outline(%.60q) = %q, want %q", tt.text, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("Outline(%.60q)", tt.text), Outline([]byte(tt.text), Mode{}, tableNames), tt.want)
 	}
 	const quoted = `INSERT INTO "orders" ("id","secret") VALUES ("a",1)`
 	for ansi, want := range map[bool]string{false: "INSERT INTO ?(?,?) VALUES(?,?)", true: `INSERT INTO "orders"("id",?) VALUES("a",?)`} {
-		if got := Outline([]byte(quoted), Mode{ANSIQuotes: ansi}, tableNames); got != want {
-			t.Errorf("ANSI_QUOTES %v: %q, want %q", ansi, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("ANSI_QUOTES %v", ansi), Outline([]byte(quoted), Mode{ANSIQuotes: ansi}, tableNames), want)
 	}
 }
 
@@ -67,15 +65,11 @@ func FuzzOutline(f *testing.F) {
 			mode.Charset = SingleByte
 		}
 		out := Outline([]byte(text), mode, tableNames)
-		if len(out) > maxOutline+3 {
-			t.Errorf("outline of %d bytes", len(out))
-		}
+		assert.True(t, len(out) <= maxOutline+3, "outline of %d bytes", len(out))
 		if len(out) > maxOutline { // its last word is cut
 			out = out[:strings.LastIndexFunc(out, func(r rune) bool { return r == ' ' || r == '(' || r == ',' })+1]
 		}
-		if word := foreign(out); word != "" {
-			t.Errorf("Outline(%q, %+v) = %q has %q", text, mode, out, word)
-		}
+		assert.Equal(t, fmt.Sprintf("Outline(%q, %+v) = %q has", text, mode, out), foreign(out), "")
 	})
 }
 

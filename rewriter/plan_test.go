@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -84,9 +85,8 @@ func TestPlan(t *testing.T) {
 		{"INSERT INTO t (id,a) VALUES (0,@@`identity`),(900,1)", "INSERT INTO t (a,`id`) VALUES (@@`identity`,77),(1,900+0*LAST_INSERT_ID(77))"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, nil); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, nil)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -108,9 +108,8 @@ func TestPlanWithoutColumnList(t *testing.T) {
 		{"INSERT INTO t VALUES (NULL,@@identity,1)", &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, tt.table); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, tt.table)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -121,9 +120,8 @@ func TestPlanEmptyRows(t *testing.T) {
 		"REPLACE t () VALUES ROW()":           "REPLACE t (`id`) VALUES ROW(LAST_INSERT_ID(77))",
 		"INSERT INTO t VALUES ROW(),ROW(1,2)": "error: " + ErrRefusedByServer.Error(),
 	} {
-		if got, _ := rewrite(in, Mode{}, testRule, idFirst); got != want {
-			t.Errorf("%s\n gives %s\n want  %s", in, got, want)
-		}
+		got, _ := rewrite(in, Mode{}, testRule, idFirst)
+		assert.True(t, got == want, "%s\n gives %s\n want  %s", in, got, want)
 	}
 }
 
@@ -182,9 +180,7 @@ func TestPlanRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
-		if got != "error: "+tt.want {
-			t.Errorf("%s\n gives %s\n want  error: %s", tt.in, got, tt.want)
-		}
+		assert.True(t, got == "error: "+tt.want, "%s\n gives %s\n want  error: %s", tt.in, got, tt.want)
 	}
 }
 
@@ -218,9 +214,8 @@ func TestPlanModes(t *testing.T) {
 		{"column beyond ASCII", "INSERT INTO t (a) VALUES (1)", Mode{}, &rule.Rule{Column: "ïd"}, "error: column name beyond ASCII"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, tt.mode, tt.rule, nil); got != tt.want {
-			t.Errorf("%s: %q\n gives %q\n want  %q", tt.name, tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, tt.mode, tt.rule, nil)
+		assert.True(t, got == tt.want, "%s: %q\n gives %q\n want  %q", tt.name, tt.in, got, tt.want)
 	}
 }
 
@@ -262,9 +257,7 @@ func TestPlanFacts(t *testing.T) {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
 		}
-		if got, want := p.facts(), tt.want.facts(); got != want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, want)
-		}
+		assert.Equal(t, tt.in, p.facts(), tt.want.facts())
 	}
 }
 
@@ -278,27 +271,21 @@ func (p *Plan) facts() string {
 func TestAppendIDsThatAreNotConsecutive(t *testing.T) {
 	in := []byte("INSERT INTO t(a) VALUES (1),(2)")
 	p := new(Plan)
-	if err := p.Read(statement(in)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Read(statement(in)))
 	for ids, want := range map[[2]uint64]string{
 		{10, 4106}:             "INSERT INTO t(a,`id`) VALUES (1,10),(2,LAST_INSERT_ID(10)+4096)",
 		{1<<64 - 2, 1<<64 - 1}: "INSERT INTO t(a,`id`) VALUES (1,18446744073709551614),(2,LAST_INSERT_ID(18446744073709551614)+1)",
 		{10, 9}:                "INSERT INTO t(a,`id`) VALUES (1,10),(2,LAST_INSERT_ID(10)-1)",
 	} {
-		if got := string(p.Append(nil, in, [][]uint64{ids[:]})); got != want {
-			t.Errorf("ids %v give %s, want %s", ids, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("ids %v give", ids), string(p.Append(nil, in, [][]uint64{ids[:]})), want)
 	}
 }
 
 func TestErrorTypes(t *testing.T) {
 	p := new(Plan)
 	err := p.Read(statement([]byte("INSERT INTO t(a) SELECT f()")))
-	if u, ok := errors.AsType[*Unsupported](err); !ok || u.Form != "INSERT ... SELECT that calls a function which may do more than read" {
-		t.Errorf("got %v, want *Unsupported", err)
-	}
-	if err := p.Read(statement([]byte("INSERT INTO t VALUES (1)"))); !errors.Is(err, ErrNeedTable) {
-		t.Errorf("got %v, want ErrNeedTable", err)
-	}
+	u, ok := errors.AsType[*Unsupported](err)
+	assert.True(t, ok && u.Form == "INSERT ... SELECT that calls a function which may do more than read", "got %v, want *Unsupported", err)
+	err = p.Read(statement([]byte("INSERT INTO t VALUES (1)")))
+	assert.True(t, errors.Is(err, ErrNeedTable), "got %v, want ErrNeedTable", err)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -62,20 +63,13 @@ func TestPrepare(t *testing.T) {
 		t.Run(tt.in, func(t *testing.T) {
 			var p Plan
 			s := &Statement{Text: []byte(tt.in), Rules: preparedRules[:tt.rules], Table: table, Prepared: true, Bulk: tt.bulk}
-			if err := p.Read(s); err != nil {
-				t.Fatal(err)
-			}
-			got, err := p.Prepare(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, p.Read(s))
+			got := assert.Of(p.Prepare(s)).Must(t)
 			if string(got.Text) != tt.out || roles(got.Parameters) != tt.want {
 				t.Errorf("got  %s with %s\nwant %s with %s", got.Text, roles(got.Parameters), tt.out, tt.want)
 			}
 			client := strings.Count(tt.want, "v") + strings.Count(tt.want, "b")
-			if got.Client != client {
-				t.Errorf("%d parameters of the client, want %d", got.Client, client)
-			}
+			assert.Equal(t, "parameters of the client", got.Client, client)
 		})
 	}
 }
@@ -96,19 +90,14 @@ func TestPrepareRefuses(t *testing.T) {
 			s.Values = make([]Value, len(p.Questions))
 			err = p.Read(s)
 		}
-		if form, ok := errors.AsType[*Unsupported](err); !ok || form.Form != want {
-			t.Errorf("%s: %v, want %q", in, err, want)
-		}
+		form, ok := errors.AsType[*Unsupported](err)
+		assert.True(t, ok && form.Form == want, "%s: %v, want %q", in, err, want)
 	}
 	var p Plan
 	many := "INSERT INTO t (a) VALUES (?)" + strings.Repeat(",(?)", 40_000)
 	s := &Statement{Text: []byte(many), Rules: preparedRules[:1], Prepared: true}
-	if err := p.Read(s); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Prepare(s); !errors.Is(err, ErrTooManyParameters) {
-		t.Errorf("80,003 parameters: %v", err)
-	}
+	assert.Must(t, p.Read(s))
+	assert.Of(p.Prepare(s)).ErrorIs(t, "80,003 parameters", ErrTooManyParameters)
 }
 
 // What a literal stands for may depend on NO_AUTO_VALUE_ON_ZERO, which may change until the
@@ -117,12 +106,9 @@ func TestPrepareZeroDoubt(t *testing.T) {
 	for text, want := range map[string]bool{"0": true, "DEFAULT": true, "'0.4'": true, "7": false, "NULL": false, "?": false} {
 		var p Plan
 		s := &Statement{Text: []byte("INSERT INTO t (id) VALUES (" + text + ")"), Rules: preparedRules[:1], Prepared: true, Values: []Value{{Known: true}}}
-		if err := p.Read(s); err != nil {
-			t.Fatal(err)
-		}
-		if made, err := p.Prepare(s); err != nil || made.ZeroDoubt != want {
-			t.Errorf("%s: %+v, %v", text, made, err)
-		}
+		assert.Must(t, p.Read(s))
+		made, err := p.Prepare(s)
+		assert.True(t, err == nil && made.ZeroDoubt == want, "%s: %+v, %v", text, made, err)
 	}
 }
 
@@ -147,13 +133,8 @@ func TestBind(t *testing.T) {
 	} {
 		var p, bound Plan
 		s := &Statement{Text: []byte(tt.in), Rules: preparedRules[:len(tt.want)], Prepared: true}
-		if err := p.Read(s); err != nil {
-			t.Fatal(err)
-		}
-		prepared, err := p.Prepare(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Read(s))
+		prepared := assert.Of(p.Prepare(s)).Must(t)
 		for range 2 { // again, in the same memory
 			prepared.Bind(&bound, tt.values, tt.sets, column)
 			if !reflect.DeepEqual(bound.Columns, tt.want) || bound.Rows != p.Rows*tt.sets {

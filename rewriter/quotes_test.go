@@ -5,6 +5,8 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // A string ends where a byte-by-byte reading says, also where the search leaps, and what is said of
@@ -21,9 +23,7 @@ func TestLongQuotes(t *testing.T) {
 			for _, escape := range []byte{'\\', '\''} {
 				end, plain := new(block).quotedEnd(text, 0, escape, cs)
 				wantEnd, wantPlain := slowQuotedEnd(text, escape, cs)
-				if end != wantEnd || end > 0 && plain != wantPlain {
-					t.Fatalf("%q ends at %d, plain %v; want %d, %v", text, end, plain, wantEnd, wantPlain)
-				}
+				assert.MustTrue(t, end == wantEnd && (end <= 0 || plain == wantPlain), "%q ends at %d, plain %v; want %d, %v", text, end, plain, wantEnd, wantPlain)
 			}
 		}
 	}
@@ -53,9 +53,7 @@ func FuzzQuotes(f *testing.F) {
 			if wantEnd < 0 && end < 0 {
 				return
 			}
-			if end != i+wantEnd || plain != wantPlain {
-				t.Fatalf("%q from %d ends at %d, plain %v; want %d, %v", text, i, end, plain, i+wantEnd, wantPlain)
-			}
+			assert.MustTrue(t, end == i+wantEnd && plain == wantPlain, "%q from %d ends at %d, plain %v; want %d, %v", text, i, end, plain, i+wantEnd, wantPlain)
 			i = end - 1
 		}
 	})
@@ -89,16 +87,11 @@ func TestFind2(t *testing.T) {
 			}
 		}
 		at, as, bs := find2(in, 'a', 'b')
-		if wantAt, wantAs, wantBs := find2Anywhere(in, 'a', 'b'); at != wantAt || as != wantAs || bs != wantBs {
-			t.Fatalf("%q: %d %064b %064b; want %d %064b %064b", in, at, as, bs, wantAt, wantAs, wantBs)
-		}
+		wantAt, wantAs, wantBs := find2Anywhere(in, 'a', 'b')
+		assert.MustTrue(t, at == wantAt && as == wantAs && bs == wantBs, "%q: %d %064b %064b; want %d %064b %064b", in, at, as, bs, wantAt, wantAs, wantBs)
 		for i, c := range in[at : at+64] {
-			if as>>i&1 != 0 != (c == 'a') || bs>>i&1 != 0 != (c == 'b') {
-				t.Fatalf("%q: byte %d of %064b %064b", in, at+i, as, bs)
-			}
+			assert.MustTrue(t, as>>i&1 != 0 == (c == 'a') && bs>>i&1 != 0 == (c == 'b'), "%q: byte %d of %064b %064b", in, at+i, as, bs)
 		}
-		if bytes.ContainsAny(in[:at], "ab") || as|bs == 0 && len(in)-at >= 2*64 {
-			t.Fatalf("%q: found at %d", in, at)
-		}
+		assert.MustTrue(t, !bytes.ContainsAny(in[:at], "ab") && (as|bs != 0 || len(in)-at < 2*64), "%q: found at %d", in, at)
 	}
 }

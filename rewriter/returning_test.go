@@ -1,6 +1,10 @@
 package rewriter
 
-import "testing"
+import (
+	"testing"
+
+	"idproxy/integration/assert"
+)
 
 func TestShowsAll(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -14,8 +18,6 @@ func TestShowsAll(t *testing.T) {
 		"INSERT INTO t SET a='RETURNING *', b=1, c=2*3":                           false,
 		"INSERT INTO t SET a=1 RETURNING '":                                       false,
 	} {
-		if got := ShowsAll([]byte(text), Mode{MariaDB: true}); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
+		assert.Equal(t, text, ShowsAll([]byte(text), Mode{MariaDB: true}), want)
 	}
 }

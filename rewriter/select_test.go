@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -66,9 +67,7 @@ func TestAppendSelect(t *testing.T) {
 		},
 	} {
 		p := readSelect(t, tt.in, Mode{})
-		if got := string(p.AppendSelect(nil, []byte(tt.in), numbered(p))); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		assert.Equal(t, tt.in, string(p.AppendSelect(nil, []byte(tt.in), numbered(p))), tt.want)
 	}
 }
 
@@ -92,18 +91,16 @@ func TestAppendSelectBeside(t *testing.T) {
 		n := numbered(p)
 		n.Beside = true
 		can, _ := p.CanBeside()
-		if got := string(p.AppendSelect(nil, []byte(tt.in), n)); !can || got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got := string(p.AppendSelect(nil, []byte(tt.in), n))
+		assert.True(t, can && got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 	for _, in := range []string{
 		"INSERT t(a) SELECT x FROM s ORDER BY x", "INSERT t(a) SELECT DISTINCT x FROM s", "INSERT t(a) SELECT x FROM s GROUP BY x", "INSERT t(a) SELECT MAX(x) FROM s",
 		"INSERT t(a) SELECT x FROM s LIMIT 3", "INSERT t(a) SELECT x FROM s UNION SELECT 1", "INSERT t(a) TABLE s", "INSERT t(a) SELECT x FROM s HAVING x",
 		"INSERT t SELECT NULL,1,2", "INSERT t(a) SELECT x FROM s FOR UPDATE", "INSERT t(a) SELECT SUM(x) OVER () FROM s", "INSERT t(a) WITH c AS (SELECT 1) SELECT 1",
 	} {
-		if can, _ := readSelect(t, in, Mode{}).CanBeside(); can {
-			t.Errorf("%s can have ids beside its values", in)
-		}
+		can, _ := readSelect(t, in, Mode{}).CanBeside()
+		assert.True(t, !can, "%s can have ids beside its values", in)
 	}
 }
 
@@ -133,9 +130,7 @@ func TestAppendSelectGiven(t *testing.T) {
 		{"some of DOUBLE", Numbers{Runs: []Run{{77, 4}}, Stride: 1, Given: GivenAny, Float: true}, "CAST(77+(`idproxy2`-6)+0*UUID_SHORT() AS CHAR)", "THEN 0 ELSE 1 END"},
 	} {
 		got := string(p.AppendSelect(nil, []byte(in), &Numbering{LastID: 5, Columns: []Numbers{tt.n}}))
-		if !strings.Contains(got, tt.id) || !strings.Contains(got, "LAST_INSERT_ID(LAST_INSERT_ID()+") || !strings.Contains(got, tt.counts+") AS `idproxy2`") {
-			t.Errorf("%s: %s", tt.name, got)
-		}
+		assert.True(t, strings.Contains(got, tt.id) && strings.Contains(got, "LAST_INSERT_ID(LAST_INSERT_ID()+") && strings.Contains(got, tt.counts+") AS `idproxy2`"), "%s: %s", tt.name, got)
 	}
 }
 
@@ -149,9 +144,7 @@ func TestGuarded(t *testing.T) {
 		"BIGINT value is out of range in '9223372036854775807 + cast(`shop`.`s`.`v` as signed)'":                 false,
 		"BIGINT UNSIGNED value is out of range in '18446744073709551615 + 1'":                                    false,
 	} {
-		if got := Guarded([]byte(message)); got != want {
-			t.Errorf("%s: %t", message, got)
-		}
+		assert.Equal(t, message, Guarded([]byte(message)), want)
 	}
 }
 
@@ -160,16 +153,13 @@ func TestAppendSelectRuns(t *testing.T) {
 	const in = "INSERT t(a) SELECT IDPROXY7 FROM s"
 	p := readSelect(t, in, Mode{})
 	got := string(p.AppendSelect(nil, []byte(in), numbered(p, Run{10, 3}, Run{20, 3}, Run{90, 1})))
-	if want := "IF(`idproxy10`<9,10+(`idproxy10`-6),IF(`idproxy10`<12,20+(`idproxy10`-9),90+(`idproxy10`-12)))"; !strings.Contains(got, want) {
-		t.Errorf("%s\n has no %s", got, want)
-	}
+	want := "IF(`idproxy10`<9,10+(`idproxy10`-6),IF(`idproxy10`<12,20+(`idproxy10`-9),90+(`idproxy10`-12)))"
+	assert.True(t, strings.Contains(got, want), "%s\n has no %s", got, want)
 	var n Numbers
 	n.Stride = 2
 	n.Add([]uint64{5, 7, 9, 12, 14, 30})
 	n.Add([]uint64{32, 40})
-	if len(n.Runs) != 4 || n.Runs[0] != (Run{5, 3}) || n.Runs[2] != (Run{30, 2}) || n.Count() != 8 {
-		t.Errorf("runs %v", n.Runs)
-	}
+	assert.True(t, len(n.Runs) == 4 && n.Runs[0] == (Run{5, 3}) && n.Runs[2] == (Run{30, 2}) && n.Count() == 8, "runs %v", n.Runs)
 }
 
 // A server without WITH and window functions.
@@ -177,9 +167,8 @@ func TestAppendSelectOld(t *testing.T) {
 	const in = "INSERT t(a) SELECT x FROM s ORDER BY x"
 	p := readSelect(t, in, Mode{Version: 50744})
 	got := string(p.AppendSelect(nil, []byte(in), numbered(p)))
-	if want := "FROM (SELECT NULL AS `idproxy3` FROM DUAL WHERE 0 UNION ALL (SELECT x FROM s ORDER BY x LIMIT 18446744073709551615)) AS `idproxy0`"; strings.Contains(got, "WITH") || !strings.Contains(got, want) {
-		t.Errorf("%s\n has no %s", got, want)
-	}
+	want := "FROM (SELECT NULL AS `idproxy3` FROM DUAL WHERE 0 UNION ALL (SELECT x FROM s ORDER BY x LIMIT 18446744073709551615)) AS `idproxy0`"
+	assert.True(t, !strings.Contains(got, "WITH") && strings.Contains(got, want), "%s\n has no %s", got, want)
 }
 
 func TestSelectRefusals(t *testing.T) {
@@ -204,9 +193,8 @@ func TestSelectRefusals(t *testing.T) {
 	} {
 		p := new(Plan)
 		err := p.Read(&Statement{Text: []byte(tt.in), Rules: []*rule.Rule{testRule}, Table: selectTable})
-		if form, ok := errors.AsType[*Unsupported](err); !ok || form.Form != tt.want {
-			t.Errorf("%s: %v, want %q", tt.in, err, tt.want)
-		}
+		form, ok := errors.AsType[*Unsupported](err)
+		assert.True(t, ok && form.Form == tt.want, "%s: %v, want %q", tt.in, err, tt.want)
 	}
 	for _, in := range []string{
 		"INSERT t(a) SELECT COUNT(*) FROM s WHERE x IN (1,2) AND EXISTS (SELECT 1)", "INSERT t(a) SELECT LAST_INSERT_ID()", "INSERT t(a) SELECT @x",

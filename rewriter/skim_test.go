@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -25,7 +26,5 @@ func TestInsideOfVersionCommentsBeginsAfresh(t *testing.T) {
 		t.Errorf("a dollar quote is read as %d tuples", p.Rows)
 	}
 	text := []byte("SELECT /*!80000$$;$$*/; SELECT 2")
-	if spans := Split(nil, text, Mode{Version: 90704, MultiStatements: true}); spans[0].End != strings.Index(string(text), "; SELECT") {
-		t.Errorf("split at %d", spans[0].End)
-	}
+	assert.Equal(t, "split at", Split(nil, text, Mode{Version: 90704, MultiStatements: true})[0].End, strings.Index(string(text), "; SELECT"))
 }

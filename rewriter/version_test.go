@@ -1,6 +1,11 @@
 package rewriter
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"idproxy/integration/assert"
+)
 
 // Versions of comments were tried on both servers: MariaDB 10.11.19 and MySQL 9.7.4.
 func TestVersionComments(t *testing.T) {
@@ -38,19 +43,15 @@ func TestVersionComments(t *testing.T) {
 			// it for code.
 			wrong := "INSERT INTO t (a) VALUES (1 " + replaceHash(tt.comment, ",2") + ")"
 			got, _ := rewrite(wrong, m, testRule, nil)
-			if refused := got == "error: "+ErrRefusedByServer.Error(); refused != runs {
-				t.Errorf("%s on %d: %s", wrong, m.Version, got)
-			}
+			assert.Equal(t, fmt.Sprintf("%s on %d: %s", wrong, m.Version, got), got == "error: "+ErrRefusedByServer.Error(), runs)
 		}
 	}
 	for _, in := range []string{"INSERT /*!090704,x*/ INTO t(a) VALUES (1)", "INSERT /*!0501000 x*/ INTO t(a) VALUES (1)"} {
-		if got, _ := rewrite(in, mysql, testRule, nil); got != "error: version comment" {
-			t.Errorf("%s: %s", in, got)
-		}
+		got, _ := rewrite(in, mysql, testRule, nil)
+		assert.True(t, got == "error: version comment", "%s: %s", in, got)
 	}
-	if got, _ := rewrite("INSERT /*!050000 INTO*/ t(a) VALUES (1)", Mode{Version: 50744}, testRule, nil); got != "error: version comment" {
-		t.Errorf("six digits on an old server: %s", got)
-	}
+	got, _ := rewrite("INSERT /*!050000 INTO*/ t(a) VALUES (1)", Mode{Version: 50744}, testRule, nil)
+	assert.True(t, got == "error: version comment", "six digits on an old server: %s", got)
 }
 
 func replaceHash(comment, inside string) string {
@@ -84,9 +85,8 @@ func TestEditsAroundVersionComments(t *testing.T) {
 		{"INSERT INTO t SET /*!50000 id=NULL, */ a=id", "INSERT INTO t SET /*!50000  */ a=id,`id`=LAST_INSERT_ID(77)"},
 	}
 	for _, tt := range tests {
-		if got, _ := rewrite(tt.in, m, testRule, nil); got != tt.want {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, tt.want)
-		}
+		got, _ := rewrite(tt.in, m, testRule, nil)
+		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
 	}
 }
 
@@ -114,8 +114,6 @@ func TestHeadsOfKnownVersions(t *testing.T) {
 		mysql:                   {{Start: 0, End: 18}, {Start: 19, End: 35, Doubt: true}},
 	} {
 		got := Split(nil, text, m)
-		if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
-			t.Errorf("on %d: %v, want %v", m.Version, got, want)
-		}
+		assert.True(t, len(got) == len(want) && got[0] == want[0] && got[1] == want[1], "on %d: %v, want %v", m.Version, got, want)
 	}
 }

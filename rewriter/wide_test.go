@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -67,12 +68,8 @@ func TestWidePlans(t *testing.T) {
 			if want == "" {
 				want = tt.in
 			}
-			if got := string(p.Append(nil, s.Text, planIDs(p))); got != want {
-				t.Errorf("%s\n gives %s\n want  %s", tt.in, got, want)
-			}
-			if !p.Plain || !p.NoLastID || p.ZeroDoubt || p.Assigned || p.OwnLastID {
-				t.Errorf("%s: plan %+v", tt.in, p)
-			}
+			assert.Equal(t, tt.in, string(p.Append(nil, s.Text, planIDs(p))), want)
+			assert.True(t, p.Plain && p.NoLastID && !p.ZeroDoubt && !p.Assigned && !p.OwnLastID, "%s: plan %+v", tt.in, p)
 			if made, err := p.Prepare(s); prepared && (err != nil || string(made.Text) != tt.prepared || !made.NoLastID) {
 				t.Errorf("%s\n is prepared as %s, %v\n want %s", tt.in, made.Text, err, tt.prepared)
 			}
@@ -83,9 +80,7 @@ func TestWidePlans(t *testing.T) {
 // TestWideBesideNumbers: the number feeds the last insert id, whatever the order of the columns.
 func TestWideBesideNumbers(t *testing.T) {
 	rules := rule.NewList([]rule.Rule{*bidRule, *pidRule, *idRule}).Match([]byte("s"), []byte("t"), false)
-	if len(rules) != 3 || rules[0].Column != "id" {
-		t.Fatalf("rules %v", rules)
-	}
+	assert.MustTrue(t, len(rules) == 3 && rules[0].Column == "id", "rules %v", rules)
 	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t (a) VALUES (1),(2)", "INSERT INTO t (a,`pid`,`id`) VALUES (1,PID,77),(2,PID,LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t (id,a,pid) VALUES (0,LAST_INSERT_ID(),f(1)),(NULL,1,'x')", "INSERT INTO t (a,pid,`id`) VALUES (LAST_INSERT_ID(),IFNULL(f(1),PID),77),(1,'x',LAST_INSERT_ID(77*(`id`<=>`id`))+1)"},
@@ -100,18 +95,13 @@ func TestWideBesideNumbers(t *testing.T) {
 		for _, id := range []string{"'00000000-0000-0435-0000-000000000436'", "'00000000-0000-0437-0000-000000000438'"} {
 			want = strings.Replace(want, "PID", id, 1)
 		}
-		if got := string(p.Append(nil, s.Text, planIDs(p))); got != want || p.NoLastID {
-			t.Errorf("%s\n gives %s\n want  %s", tt.in, got, want)
-		}
+		got := string(p.Append(nil, s.Text, planIDs(p)))
+		assert.True(t, got == want && !p.NoLastID, "%s\n gives %s\n want  %s", tt.in, got, want)
 	}
 	s := &Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{pidRule, bidRule}, Table: wideTable}
 	p := new(Plan)
-	if err := p.Read(s); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := string(p.Append(nil, s.Text, planIDs(p))), "INSERT INTO t (a,`bid`,`pid`) VALUES (1,"+o1+","+u1+")"; got != want {
-		t.Errorf("gives %s, want %s", got, want)
-	}
+	assert.Must(t, p.Read(s))
+	assert.Equal(t, "string(p.Append(nil, s.Text, planIDs(p)))", string(p.Append(nil, s.Text, planIDs(p))), "INSERT INTO t (a,`bid`,`pid`) VALUES (1,"+o1+","+u1+")")
 }
 
 func TestWideRefused(t *testing.T) {
@@ -126,36 +116,25 @@ func TestWideRefused(t *testing.T) {
 	} {
 		s := &Statement{Text: []byte(in), Rules: []*rule.Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}}
 		err := new(Plan).Read(s)
-		if form, ok := errors.AsType[*Unsupported](err); !ok || !strings.Contains(form.Form, want) {
-			t.Errorf("%s: %v, want %q", in, err, want)
-		}
+		form, ok := errors.AsType[*Unsupported](err)
+		assert.True(t, ok && strings.Contains(form.Form, want), "%s: %v, want %q", in, err, want)
 	}
 	s := &Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{bidRule}, Table: &rule.Table{Columns: []rule.Column{{Name: "bid", Text: true, Length: 12}}}}
-	if err := new(Plan).Read(s); err == nil {
-		t.Error("ids are written into CHAR(12)")
-	}
+	assert.Fails(t, "ids are written into CHAR(12)", new(Plan).Read(s), "")
 	load := &Statement{Text: []byte("LOAD DATA LOCAL INFILE 'x' INTO TABLE t (a)"), Rules: []*rule.Rule{idRule, pidRule}, Table: wideTable}
-	if err := new(LoadPlan).Read(load); err == nil || !strings.Contains(err.Error(), "LOAD DATA into column pid") {
-		t.Errorf("LOAD DATA: %v", err)
-	}
+	assert.Fails(t, "LOAD DATA", new(LoadPlan).Read(load), "LOAD DATA into column pid")
 }
 
 func TestWideAllocatesNothing(t *testing.T) {
 	s := &Statement{Text: []byte("INSERT INTO t (a,pid) VALUES (1,NULL),(2,f(1)),(3,'x')"), Rules: []*rule.Rule{pidRule}, Table: wideTable}
 	p, out := new(Plan), make([]byte, 0, 1024)
-	if err := p.Read(s); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Read(s))
 	ids := planIDs(p)
 	f := func() {
-		if err := p.Read(s); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Read(s))
 		out = p.Append(out[:0], s.Text, ids)
 	}
-	if n := testing.AllocsPerRun(100, f); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	assert.Equal(t, "allocations", testing.AllocsPerRun(100, f), 0)
 }
 
 // An assignment that goes to the end must not begin in a version comment and end outside, or the
@@ -171,17 +150,14 @@ func TestWideAcrossVersionComments(t *testing.T) {
 		p := new(Plan)
 		err := p.Read(s)
 		if tt.want == "" {
-			if form, ok := errors.AsType[*Unsupported](err); !ok || form.Form != faultVersion {
-				t.Errorf("%s: %v", tt.in, err)
-			}
+			form, ok := errors.AsType[*Unsupported](err)
+			assert.True(t, ok && form.Form == faultVersion, "%s: %v", tt.in, err)
 			continue
 		}
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
 		}
-		if got := string(p.Append(nil, s.Text, planIDs(p))); got != tt.want {
-			t.Errorf("%s\n got  %s\n want %s", tt.in, got, tt.want)
-		}
+		assert.Equal(t, tt.in, string(p.Append(nil, s.Text, planIDs(p))), tt.want)
 	}
 }

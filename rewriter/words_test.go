@@ -1,8 +1,11 @@
 package rewriter
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestMentions(t *testing.T) {
@@ -40,12 +43,9 @@ func TestMentions(t *testing.T) {
 			"replace": MentionsWrite, "Prepare": MentionsPrepare, "row_count": MentionsDiagnostics, "Errors": MentionsDiagnostics, "diagnosticS": MentionsDiagnostics,
 		} {
 			before, behind := strings.Repeat(word[:1], pad), strings.Repeat(word[1:2], 40-pad)
-			if !in([]byte(before + word + behind)) {
-				t.Errorf("%s not found behind %q, before %q", word, before, behind)
-			}
-			if wrong := before + word[:len(word)-1] + "x" + behind; in([]byte(wrong)) {
-				t.Errorf("%s found in %q", word, wrong)
-			}
+			assert.True(t, in([]byte(before+word+behind)), "%s not found behind %q, before %q", word, before, behind)
+			wrong := before + word[:len(word)-1] + "x" + behind
+			assert.True(t, !in([]byte(wrong)), "%s found in %q", word, wrong)
 		}
 	}
 }
@@ -63,9 +63,7 @@ func TestReadsDiagnostics(t *testing.T) {
 		"/* warnings */ SELECT LAST_INSERT_ID()": false, "CALL errors()": false, "UPDATE t SET row_count=1, found_rows = 2": false, "SELECT t.error_count FROM t": false, "SELECT t. # it\nerror_count FROM t": false,
 		"SELECT warning_count FROM diagnostics": false, "SELECT @@max_error_count": false, "SELECT COUNT(*) errors FROM t": false, "": false,
 	} {
-		if ReadsDiagnostics([]byte(text)) != want {
-			t.Errorf("%q: %v", text, !want)
-		}
+		assert.True(t, ReadsDiagnostics([]byte(text)) == want, "%q: %v", text, !want)
 	}
 }
 
@@ -75,17 +73,13 @@ func TestDoubtsAndCharsets(t *testing.T) {
 		"": 0, "a'b`": 0, `"`: DoubtQuotes, `\`: DoubtBackslash, "\x80": DoubtCharset, pad + "\xFF" + pad: DoubtCharset,
 		pad + pad + "é\"\\": DoubtQuotes | DoubtBackslash | DoubtCharset,
 	} {
-		if got := DoubtsOf([]byte(text)); got != want {
-			t.Errorf("DoubtsOf(%q) = %v, want %v", text, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("DoubtsOf(%q)", text), DoubtsOf([]byte(text)), want)
 	}
 	for name, want := range map[string]Charset{
 		"gbk": GBK, "GBK_chinese_ci": GBK, "big5": Big5, "sjis": SJIS, "cp932_bin": SJIS, "gb18030": GB18030, "utf8mb4": SingleByte,
 		"gb2312": GB2312, "euckr_bin": EUCKR, "eucjpms": UJIS, "binary": SingleByte, "": SingleByte,
 	} {
-		if got := CharsetOf(name); got != want {
-			t.Errorf("CharsetOf(%q) = %v, want %v", name, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("CharsetOf(%q)", name), CharsetOf(name), want)
 	}
 }
 
@@ -101,9 +95,8 @@ func TestQuotedEndAgreesWithPlainLoop(t *testing.T) {
 		for cs := SingleByte; cs <= GB18030; cs++ {
 			for _, esc := range []byte{'\\', '\''} {
 				got, _ := new(block).quotedEnd(text, 0, esc, cs)
-				if want, _ := slowQuotedEnd(text, esc, cs); got != want {
-					t.Fatalf("quotedEnd(%q, %q, %d) = %d, want %d", text, esc, cs, got, want)
-				}
+				want, _ := slowQuotedEnd(text, esc, cs)
+				assert.MustTrue(t, got == want, "quotedEnd(%q, %q, %d) = %d, want %d", text, esc, cs, got, want)
 			}
 		}
 	}

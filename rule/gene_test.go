@@ -4,6 +4,8 @@ import (
 	"hash/crc32"
 	"math"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestGeneOfText(t *testing.T) {
@@ -44,9 +46,7 @@ func TestGeneOfText(t *testing.T) {
 		{"\xf4\x90\x80\x80", varchar, 4, false},
 	} {
 		gene, why := g.OfText([]byte(tt.text), tt.column, tt.longest)
-		if (why == "") != tt.fits || tt.fits && gene != crc(tt.text) {
-			t.Errorf("%q in %+v, longest %d: %d, %q; want it to fit: %v", tt.text, tt.column, tt.longest, gene, why, tt.fits)
-		}
+		assert.True(t, (why == "") == tt.fits && (!tt.fits || gene == crc(tt.text)), "%q in %+v, longest %d: %d, %q; want it to fit: %v", tt.text, tt.column, tt.longest, gene, why, tt.fits)
 	}
 	for _, tt := range []struct {
 		column Column
@@ -65,9 +65,7 @@ func TestGeneOfText(t *testing.T) {
 		{column("CHAR", "ascii", 3), false, true},
 	} {
 		mod, crc := (&Gene{}).Fits(tt.column), (&Gene{CRC32: true}).Fits(tt.column)
-		if (mod == "") != tt.mod || (crc == "") != tt.crc {
-			t.Errorf("%+v: mod %q, crc32 %q", tt.column, mod, crc)
-		}
+		assert.True(t, (mod == "") == tt.mod && (crc == "") == tt.crc, "%+v: mod %q, crc32 %q", tt.column, mod, crc)
 	}
 }
 
@@ -79,9 +77,7 @@ func TestGeneOf(t *testing.T) {
 			seen := map[uint64]bool{}
 			for gene := range g.Size() {
 				id := g.Of(first, uint16(gene))
-				if id < first || id-first >= g.Size() || id%g.Size() != gene || seen[id] {
-					t.Fatalf("%d bits, from %d on, gene %d: %d", bits, first, gene, id)
-				}
+				assert.MustTrue(t, id >= first && id-first < g.Size() && id%g.Size() == gene && !seen[id], "%d bits, from %d on, gene %d: %d", bits, first, gene, id)
 				seen[id] = true
 			}
 		}

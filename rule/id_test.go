@@ -1,6 +1,11 @@
 package rule
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"idproxy/integration/assert"
+)
 
 func TestColumnForms(t *testing.T) {
 	char := func(n int) Column { return Column{Text: true, Length: n, Padded: true, Max: 1<<64 - 1} }
@@ -31,9 +36,7 @@ func TestColumnForms(t *testing.T) {
 		"BLOB":          {Column{Bytes: true}, FormNone, FormNone, FormNone},
 	} {
 		for kind, want := range map[IDKind]Form{Number: tt.number, UUID: tt.uuid, ObjectID: tt.objectID} {
-			if got := tt.column.Form(kind); got != want {
-				t.Errorf("%s for kind %d: form %d, want %d", name, kind, got, want)
-			}
+			assert.Equal(t, fmt.Sprintf("%s for kind %d: form", name, kind), tt.column.Form(kind), want)
 		}
 	}
 }
@@ -48,8 +51,6 @@ func TestAppendWide(t *testing.T) {
 		FormBytes12: {"\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c", "X'017f22e279b07cc398c4dc0c'"},
 	} {
 		value, literal := string(form.AppendValue(nil, id)), string(form.AppendLiteral(nil, id))
-		if value != want[0] || literal != want[1] || len(literal) > LongestLiteral {
-			t.Errorf("form %d: %q and %s, want %q and %s", form, value, literal, want[0], want[1])
-		}
+		assert.True(t, value == want[0] && literal == want[1] && len(literal) <= LongestLiteral, "form %d: %q and %s, want %q and %s", form, value, literal, want[0], want[1])
 	}
 }

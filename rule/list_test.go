@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/lookup"
 )
 
@@ -41,19 +42,13 @@ func TestMatch(t *testing.T) {
 			for _, r := range rules.Match([]byte(tt.schema), []byte(tt.table), tt.fold) {
 				got += r.Source
 			}
-			if got != tt.want {
-				t.Errorf("%s.%s fold=%v matches %q, want %q", tt.schema, tt.table, tt.fold, got, tt.want)
-			}
+			assert.Equal(t, fmt.Sprintf("%s.%s fold=%v matches", tt.schema, tt.table, tt.fold), got, tt.want)
 		}
 	}
-	if NewList(nil).Match([]byte("a"), []byte("b"), true) != nil {
-		t.Error("no rules match")
-	}
+	assert.True(t, NewList(nil).Match([]byte("a"), []byte("b"), true) == nil, "no rules match")
 	some := NewList([]Rule{{Schema: "shop", Table: "o*s", Column: "id"}})
 	for table, want := range map[string]bool{"orders": true, "os": true, "Orders": false, "order": false} {
-		if got := some.MayMatch([]byte(table), false); got != want {
-			t.Errorf("MayMatch(%q) = %v, want %v", table, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("MayMatch(%q)", table), some.MayMatch([]byte(table), false), want)
 	}
 }
 
@@ -63,9 +58,7 @@ func TestMatchIsShared(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := range 2 * lookup.Most {
-				if rules.Match([]byte("s"), fmt.Appendf(nil, "t%d", i), i%2 == 0) == nil {
-					t.Error("no match")
-				}
+				assert.True(t, rules.Match([]byte("s"), fmt.Appendf(nil, "t%d", i), i%2 == 0) != nil, "no match")
 			}
 		})
 	}
@@ -73,9 +66,8 @@ func TestMatchIsShared(t *testing.T) {
 	for size, want := range map[int]bool{maxKey - len("\x00s\x00"): true, maxKey: false} {
 		table := strings.Repeat("x", size)
 		rules.Match([]byte("s"), []byte(table), false)
-		if _, kept := rules.answers.Get([]byte("\x00s\x00" + table)); kept != want {
-			t.Errorf("the answer for a name of %d bytes is kept: %v", size, kept)
-		}
+		_, kept := rules.answers.Get([]byte("\x00s\x00" + table))
+		assert.True(t, kept == want, "the answer for a name of %d bytes is kept: %v", size, kept)
 	}
 }
 
@@ -102,9 +94,8 @@ func TestRuleNames(t *testing.T) {
 	if r.String() != "shop.orders.id" || !r.Exact() {
 		t.Errorf("%s, exact %v", &r, r.Exact())
 	}
-	if r.Table = "o?ders"; r.Exact() {
-		t.Error("a wildcard is exact")
-	}
+	r.Table = "o?ders"
+	assert.True(t, !r.Exact(), "a wildcard is exact")
 }
 
 func TestKeyspace(t *testing.T) {
@@ -124,8 +115,6 @@ func TestKeyspace(t *testing.T) {
 		if c.list.Match([]byte(c.schema), []byte("orders"), false) != nil {
 			got = string(c.list.Schema([]byte(c.schema)))
 		}
-		if got != c.want {
-			t.Errorf("the table in %s is taken for one of %q, want %q", c.schema, got, c.want)
-		}
+		assert.Equal(t, "the table in "+c.schema+" is taken for one of", got, c.want)
 	}
 }

@@ -3,6 +3,8 @@ package rule
 import (
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestDefine reads what MariaDB 10.11 and MySQL 9.7 show of tables, and says what is wrong with
@@ -47,9 +49,8 @@ func TestDefine(t *testing.T) {
 		table := Table{Columns: []Column{{Name: "a"}}, Invisible: []Column{column}}
 		table.Define([]byte("CREATE TABLE `t` (\n  `a` int DEFAULT NULL COMMENT 'b\\n',\n  " + tt.line + "\n  PRIMARY KEY (`id`)\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"))
 		rule := &Rule{Table: "*", Column: "id", IDs: tt.kind}
-		if got := rule.Unfit(&table); got.None() != (tt.wrong == "") || !strings.Contains(got.String(), tt.wrong) {
-			t.Errorf("%s: %q; want %q", tt.line, got, tt.wrong)
-		}
+		got := rule.Unfit(&table)
+		assert.True(t, got.None() == (tt.wrong == "") && strings.Contains(got.String(), tt.wrong), "%s: %q; want %q", tt.line, got, tt.wrong)
 	}
 }
 
@@ -76,9 +77,8 @@ func TestSchema(t *testing.T) {
 		{text("NULL"), "VIRTUAL GENERATED, INVISIBLE", true, Column{Generated: true}},
 	} {
 		var got Column
-		if got.Schema(tt.value, tt.extra, tt.mariaDB); got != tt.want {
-			t.Errorf("%q, %s: %+v; want %+v", tt.value, tt.extra, got, tt.want)
-		}
+		got.Schema(tt.value, tt.extra, tt.mariaDB)
+		assert.True(t, got == tt.want, "%q, %s: %+v; want %+v", tt.value, tt.extra, got, tt.want)
 	}
 }
 
@@ -102,9 +102,7 @@ func TestUnfit(t *testing.T) {
 	} {
 		rule := &Rule{Table: "*", Column: "id", Source: "s", IDs: tt.kind}
 		got := rule.Unfit(&Table{Columns: []Column{tt.column}})
-		if got.None() != (tt.wrong == "") || !strings.HasPrefix(got.String(), tt.wrong) {
-			t.Errorf("%+v: %q; want %q", tt.column, got, tt.wrong)
-		}
+		assert.True(t, got.None() == (tt.wrong == "") && strings.HasPrefix(got.String(), tt.wrong), "%+v: %q; want %q", tt.column, got, tt.wrong)
 	}
 }
 
@@ -118,9 +116,7 @@ func FuzzDefine(f *testing.F) {
 		table := Table{Columns: []Column{{Name: "id"}, {Name: "a`b"}}}
 		table.Define([]byte(text))
 		for _, c := range table.Columns {
-			if !strings.Contains(text, c.Own) || c.Own != "" && !strings.Contains(strings.ToLower(text), "default") {
-				t.Errorf("default %q", c.Own)
-			}
+			assert.True(t, strings.Contains(text, c.Own) && (c.Own == "" || strings.Contains(strings.ToLower(text), "default")), "default %q", c.Own)
 		}
 	})
 }

@@ -1,8 +1,11 @@
 package rule
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestMayName(t *testing.T) {
@@ -40,13 +43,9 @@ func TestMayName(t *testing.T) {
 		if strings.Contains(tt.tables, "`") {
 			rules = []Rule{{Schema: "*", Table: tt.tables}}
 		}
-		if got := NewList(rules).MayName([]byte(tt.text)); got != tt.want {
-			t.Errorf("rules %q: MayName(%q) = %t", tt.tables, tt.text, got)
-		}
+		assert.Equal(t, fmt.Sprintf("rules %q: MayName(%q)", tt.tables, tt.text), NewList(rules).MayName([]byte(tt.text)), tt.want)
 	}
-	if NewList(nil).MayName([]byte("SELECT 1")) {
-		t.Error("a text may name a table with a rule where there is none")
-	}
+	assert.True(t, !NewList(nil).MayName([]byte("SELECT 1")), "a text may name a table with a rule where there is none")
 }
 
 func BenchmarkMayName(b *testing.B) {
@@ -82,14 +81,8 @@ func TestMayNameIn(t *testing.T) {
 		{"shop", "INSERT INTO log_x.day_7_of1", true, true},
 		{"b\xfccher", "INSERT INTO \xe9q``q", true, true},
 	} {
-		if got := rules.MayNameIn([]byte(tt.text), []byte(tt.schema), true); got != tt.want {
-			t.Errorf("in %s %q may name a table with a rule: %v, want %v", tt.schema, tt.text, got, tt.want)
-		}
-		if got := rules.MayNameIn([]byte(tt.text), nil, false); got != tt.any {
-			t.Errorf("%q may name a table with a rule: %v, want %v", tt.text, got, tt.any)
-		}
+		assert.Equal(t, fmt.Sprintf("in %s %q may name a table with a rule", tt.schema, tt.text), rules.MayNameIn([]byte(tt.text), []byte(tt.schema), true), tt.want)
+		assert.Equal(t, fmt.Sprintf("%q may name a table with a rule", tt.text), rules.MayNameIn([]byte(tt.text), nil, false), tt.any)
 	}
-	if NewList(nil).MayNameIn([]byte("t"), nil, false) {
-		t.Error("no rules name a table")
-	}
+	assert.True(t, !NewList(nil).MayNameIn([]byte("t"), nil, false), "no rules name a table")
 }

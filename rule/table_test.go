@@ -1,9 +1,11 @@
 package rule
 
 import (
+	"fmt"
 	"testing"
 
 	"idproxy/ascii"
+	"idproxy/integration/assert"
 	"idproxy/pattern"
 )
 
@@ -14,8 +16,6 @@ func FuzzSameColumn(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		want := ascii.EqualFold(a, b) || !ascii.ValidString(a) && pattern.Fold(a) == pattern.Fold(b)
-		if got := SameColumn(a, b); got != want {
-			t.Errorf("SameColumn(%q, %q) = %v", a, b, got)
-		}
+		assert.Equal(t, fmt.Sprintf("SameColumn(%q, %q)", a, b), SameColumn(a, b), want)
 	})
 }

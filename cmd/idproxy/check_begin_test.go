@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"idproxy/cmd/idproxy/check"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -16,23 +17,15 @@ func TestCheckBegins(t *testing.T) {
 	name := harness.Database(t, maria)
 	other := harness.Open(t, mysql.Config(""), "")
 	for _, sql := range []string{"CREATE DATABASE " + name, "CREATE TABLE " + name + ".orders (id BIGINT PRIMARY KEY)", "INSERT INTO " + name + ".orders VALUES (196607)"} {
-		if _, err := other.Exec(sql); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(other.Exec(sql)).Must(t)
 	}
-	t.Cleanup(func() {
-		if _, err := other.Exec("DROP DATABASE " + name); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.Of(other.Exec("DROP DATABASE " + name)).NoError(t) })
 	db := harness.Open(t, maria.Config(name), "")
 	for _, sql := range []string{
 		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (131072)", "CREATE TABLE items (id BIGINT PRIMARY KEY)", "INSERT INTO items VALUES (9)",
 		"CREATE VIEW shown AS SELECT id FROM orders", // it has no series of its own
 	} {
-		if _, err := db.Exec(sql); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(db.Exec(sql)).Must(t)
 	}
 	const account = ", account: {user: app, password: app}"
 	config := func(second, segment, table string) string {
@@ -73,22 +66,13 @@ rules: [{table: %q, column: id, source: ids}]
 		if strings.Contains(segment, "{") {
 			args = append(args, "--key", strings.NewReplacer("{schema}", name, "{table}", "orders").Replace(strings.Split(segment, "'")[1]))
 		}
-		if got := runWith(t, "", args...); got.status != statusFine {
-			t.Fatalf("%+v", got)
-		}
+		got := runWith(t, "", args...)
+		assert.MustTrue(t, got.status == statusFine, "%+v", got)
 		p := harness.StartProxy(t, text)
-		if _, err := harness.Open(t, maria.Config(name), p.Addr("a")).Exec("INSERT INTO orders (id) VALUES (NULL)"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := other.Exec("INSERT IGNORE INTO " + name + ".orders VALUES (900000)"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(harness.Open(t, maria.Config(name), p.Addr("a")).Exec("INSERT INTO orders (id) VALUES (NULL)")).Must(t)
+		assert.Of(other.Exec("INSERT IGNORE INTO " + name + ".orders VALUES (900000)")).Must(t)
 		found(path, check.LevelError, " stands at 197608, at or below the greatest id 900000, which "+name+".orders.id of listener b holds: its INSERTs will be refused; set start: 900001 for it")
-		if _, err := other.Exec("DELETE FROM " + name + ".orders WHERE id > 196607"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Exec("DELETE FROM orders WHERE id > 131072"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(other.Exec("DELETE FROM " + name + ".orders WHERE id > 196607")).Must(t)
+		assert.Of(db.Exec("DELETE FROM orders WHERE id > 131072")).Must(t)
 	}
 }

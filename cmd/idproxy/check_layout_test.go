@@ -7,6 +7,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource/snowflake"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -25,9 +26,7 @@ func TestCheckLayouts(t *testing.T) {
 sources: {ids: {snowflake: {worker: 1, layout: %s}}}
 `, tt.layout))
 			got := runWith(t, "", "check", "--config", path)
-			if got.status != statusFine || !strings.Contains(got.out, tt.want) || tt.want == "" && strings.Contains(got.out, "layout") {
-				t.Errorf("%+v, want %q", got, tt.want)
-			}
+			assert.True(t, got.status == statusFine && strings.Contains(got.out, tt.want) && (tt.want != "" || !strings.Contains(got.out, "layout")), "%+v, want %q", got, tt.want)
 		})
 	}
 }
@@ -37,9 +36,7 @@ func TestCheckScramble(t *testing.T) {
 	got := runWith(t, "", "check", "--config", harness.WriteConfig(t, `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 sources: {ids: {segment: {scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c}}}}
 `))
-	if got.status != statusFine {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.status == statusFine, "%+v", got)
 	for _, want := range []string{"consecutive", "do not ascend"} {
 		holds(t, "check", got.out, "warning: source ids: scrambled ids ")
 		holds(t, "check", got.out, want)
@@ -57,9 +54,7 @@ func TestLayoutsReadAlike(t *testing.T) {
 		_, configured := config.Parse("c.yaml", fmt.Appendf(nil, `listeners: [{name: a, listen: ":1", upstream: "h:1"}]
 sources: {ids: {snowflake: {worker: 1, layout: %q%s}}}
 `, layout, map[bool]string{true: ", datacenter: 1"}[strings.Contains(layout, "+")]), func(string) (string, bool) { return "", false })
-		if (err == nil) != (configured == nil) {
-			t.Errorf("%q: %v, in a configuration %v", layout, err, configured)
-		}
+		assert.True(t, (err == nil) == (configured == nil), "%q: %v, in a configuration %v", layout, err, configured)
 	}
 }
 
@@ -81,9 +76,7 @@ func TestCheckShards(t *testing.T) {
 			got := runWith(t, "", "check", "--config", harness.WriteConfig(t, "listeners:\n"+tt.listeners+`sources: {ids: {segment: {}}}
 rules: [{table: shop.orders, column: id, source: ids, gene: {column: k, `+tt.gene+`}}]
 `))
-			if got.status != statusFine || !strings.Contains(got.out, tt.want) || tt.want == "" && strings.Contains(got.out, "shard") {
-				t.Errorf("%+v, want %q", got, tt.want)
-			}
+			assert.True(t, got.status == statusFine && strings.Contains(got.out, tt.want) && (tt.want != "" || !strings.Contains(got.out, "shard")), "%+v, want %q", got, tt.want)
 		})
 	}
 	got := runWith(t, "", "check", "--config", harness.WriteConfig(t, "listeners:\n"+one("a", 1, 1, 0)))

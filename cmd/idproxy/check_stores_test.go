@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/idsource/file"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -50,9 +51,7 @@ func TestCheckStores(t *testing.T) {
 			}
 			path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: %s\nsources: %s\n", tt.stores, tt.sources))
 			got := runWith(t, "", "check", "--config", path)
-			if got.status != tt.status || strings.Contains(got.out, "hunter2") {
-				t.Errorf("status %d: %s", got.status, got.out)
-			}
+			assert.True(t, got.status == tt.status && !strings.Contains(got.out, "hunter2"), "status %d: %s", got.status, got.out)
 			for _, want := range tt.want {
 				holds(t, "the findings", got.out, want)
 			}
@@ -63,15 +62,11 @@ func TestCheckStores(t *testing.T) {
 func TestCheckFolders(t *testing.T) {
 	dir := t.TempDir()
 	for _, err := range []error{os.Mkdir(filepath.Join(dir, "ids"), 0o700), os.Symlink("ids", filepath.Join(dir, "link"))} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 	}
 	path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: {a: {file: {dir: %[1]s/ids}}, b: {file: {dir: %[1]s/link}}}\n", dir))
 	got := runWith(t, "", "check", "--config", path)
-	if got.status != statusFinding {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.status == statusFinding, "%+v", got)
 	holds(t, "the findings", got.out, "error: store b: its folder is that of store a in line 2: each would lock the other out; use one store for both")
 }
 
@@ -79,14 +74,9 @@ func TestCheckFolders(t *testing.T) {
 func TestCheckFolder(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	st, err := file.New(file.Config{Dir: in("store")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(file.New(file.Config{Dir: in("store")})).Must(t)
 	for _, err := range []error{st.Open(t.Context()), os.Mkdir(in("volume"), 0o700), os.WriteFile(in("text"), nil, 0o600)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 	}
 	for name, want := range map[string]string{
 		"store":      "",
@@ -99,17 +89,11 @@ func TestCheckFolder(t *testing.T) {
 	} {
 		path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: {a: {file: {dir: %q}}}\n", in(name)))
 		got := runWith(t, "", "check", "--config", path)
-		if (got.status == statusFinding) != (want != "") || !strings.Contains(got.out, want) {
-			t.Errorf("%s: %+v, want %q", name, got, want)
-		}
+		assert.True(t, (got.status == statusFinding) == (want != "") && strings.Contains(got.out, want), "%s: %+v, want %q", name, got, want)
 		// serve is of the same opinion.
-		other, err := file.New(file.Config{Dir: in(name)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Open(t.Context()); (err != nil) != (want != "") {
-			t.Errorf("%s: the store says %v, and check %q", name, err, got.out)
-		}
+		other := assert.Of(file.New(file.Config{Dir: in(name)})).Must(t)
+		err := other.Open(t.Context())
+		assert.True(t, (err != nil) == (want != ""), "%s: the store says %v, and check %q", name, err, got.out)
 	}
 }
 
@@ -124,9 +108,7 @@ stores: {main: {mysql: {dsn: "app:app@tcp(127.0.0.1:%[2]s)/%[3]s"}}, again: {mys
 sources: {x: {segment: {store: main, key: k}}, y: {segment: {store: again, key: k}}}
 `, askedListener(t), port, name))
 			got := runWith(t, "", "check", "--online", "--config", path)
-			if got.status != statusFinding {
-				t.Errorf("%+v", got)
-			}
+			assert.True(t, got.status == statusFinding, "%+v", got)
 			holds(t, "a server that forgets", got.out, ":2:10: warning: store main: mysql store tcp(127.0.0.1:"+port+")/"+name+": innodb_flush_log_at_trx_commit is 2")
 			holds(t, "two addresses", got.out, "warning: store again: it is the same database as store main in line 2, mysql store tcp(127.0.0.1:")
 			holds(t, "one series", got.out, "error: source y: its key k is that of source x in line 3")
@@ -143,11 +125,9 @@ sources: {ids: {segment: {store: main}}}
 `, server.Addr, harness.Database(t, server)))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := proxy.Poll(ctx, func() bool {
+	assert.NoError(t, proxy.Poll(ctx, func() bool {
 		return strings.Contains(proxy.Log(), "a crash of the store's host can bring ids back that were issued")
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 }
 
 // TestCheckLogins: accounts that cannot log in without TLS are named where a listener offers none.
@@ -158,9 +138,7 @@ func TestCheckLogins(t *testing.T) {
   - {name: local, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}
 `, server.Addr))
 	got := runWith(t, "", "check", "--online", "--config", path)
-	if got.status != statusFine || strings.Count(got.out, "caching_sha2_password") != 1 {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.status == statusFine && strings.Count(got.out, "caching_sha2_password") == 1, "%+v", got)
 	holds(t, "the findings", got.out, ":2:5: warning: listener bare: it offers no TLS, and these accounts have caching_sha2_password: 'app'@'%'")
 	holds(t, "what to do", got.out, "fail with 2061 at their first login; add tls to the listener")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"idproxy/cmd/idproxy/check"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -116,40 +117,36 @@ var tableFindings = []struct {
 }
 
 func TestCheckOnlineFindings(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			admin := harness.Open(t, server.Config(""), "")
-			admin.SetMaxOpenConns(1)
-			for _, tt := range tableFindings {
-				if tt.only != "" && tt.only != server.Kind.String() {
-					continue
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		admin := harness.Open(t, server.Config(""), "")
+		admin.SetMaxOpenConns(1)
+		for _, tt := range tableFindings {
+			if tt.only != "" && tt.only != server.Kind.String() {
+				continue
+			}
+			t.Run(tt.name, func(t *testing.T) {
+				name := harness.Database(t, server)
+				run := func(text string) {
+					t.Helper()
+					assert.Of(admin.Exec(strings.ReplaceAll(text, "DB", name))).Must(t, text)
 				}
-				t.Run(tt.name, func(t *testing.T) {
-					name := harness.Database(t, server)
-					run := func(text string) {
-						t.Helper()
-						if _, err := admin.Exec(strings.ReplaceAll(text, "DB", name)); err != nil {
-							t.Fatalf("%s: %v", text, err)
-						}
-					}
-					run("CREATE USER part@'%' IDENTIFIED BY ''")
-					defer run("DROP USER part@'%'")
-					run("CREATE TABLE DB.t (" + tt.table + ")")
-					defer run("SET GLOBAL sql_mode = DEFAULT")
-					for _, text := range tt.setup {
-						run(text)
-					}
-					path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}]
+				run("CREATE USER part@'%' IDENTIFIED BY ''")
+				defer run("DROP USER part@'%'")
+				run("CREATE TABLE DB.t (" + tt.table + ")")
+				defer run("SET GLOBAL sql_mode = DEFAULT")
+				for _, text := range tt.setup {
+					run(text)
+				}
+				path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}]
 
 sources: {ids: {segment: {}}}
 rules: [{table: %[2]s.t, column: id, source: ids%[3]s}, {table: "%[2]s.ruled_*", column: id, source: ids}]
 `, server.Addr, name, tt.rule))
-					got := runWith(t, "", "check", "--online", "--config", path)
-					checkFindings(t, got.out, tt.level, strings.ReplaceAll(tt.want, "DB", name))
-				})
-			}
-		})
-	}
+				got := runWith(t, "", "check", "--online", "--config", path)
+				checkFindings(t, got.out, tt.level, strings.ReplaceAll(tt.want, "DB", name))
+			})
+		}
+	})
 }
 
 // checkFindings wants one finding of a level, or none that matters.
@@ -167,59 +164,50 @@ func checkFindings(t *testing.T, out, level, want string) {
 			}
 		}
 	}
-	if want != "" {
-		t.Errorf("%q is no %s in %q", want, level, out)
-	}
-	if strings.Contains(out, ": warning: ") || strings.Contains(out, ": error: ") || strings.Contains(out, "not checked") {
-		t.Errorf("findings that were not meant: %q", out)
-	}
+	assert.Equal(t, fmt.Sprintf("is no %s in %q", level, out), want, "")
+	assert.True(t, !strings.Contains(out, ": warning: ") && !strings.Contains(out, ": error: ") && !strings.Contains(out, "not checked"), "findings that were not meant: %q", out)
 }
 
 // TestCheckOnlineDenied is an account that may look at the table alone. What is said of its rights
 // comes with the statements that give them.
 func TestCheckOnlineDenied(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, server)
-			root := server.Config(name)
-			root.User, root.Passwd = servers.RootUser, servers.RootPassword
-			admin := harness.Open(t, root, "")
-			for _, text := range []string{
-				"CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE USER little@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON " + name + ".t TO little@'%'",
-			} {
-				harness.MustExec(t, admin, text)
-			}
-			t.Cleanup(func() { harness.MustExec(t, admin, "DROP USER little@'%'") })
-			path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name := harness.Database(t, server)
+		root := server.Config(name)
+		root.User, root.Passwd = servers.RootUser, servers.RootPassword
+		admin := harness.Open(t, root, "")
+		for _, text := range []string{
+			"CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE USER little@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON " + name + ".t TO little@'%'",
+		} {
+			harness.MustExec(t, admin, text)
+		}
+		t.Cleanup(func() { harness.MustExec(t, admin, "DROP USER little@'%'") })
+		path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]
 sources: {ids: {segment: {}}}
 rules: [{table: %s.t, column: id, source: ids}]
 `, server.Addr, name))
-			checked := func() string {
-				t.Helper()
-				got := runWith(t, "", "check", "--online", "--config", path)
-				if got.status != statusFine {
-					t.Errorf("status %d: %s", got.status, got.out)
-				}
-				return got.out
-			}
-			out := checked()
-			holds(t, "the findings", out, "note: rule "+name+".t.id: not checked: column grants: the account may not look: ")
-			for what, right := range map[string]string{"what views are of": "SHOW VIEW", "triggers": "TRIGGER", "events": "EVENT"} {
-				holds(t, "the findings", out, fmt.Sprintf("note: listener a: not checked: %s in %s: account 'little'@'%%' has no %s there: run GRANT %[3]s ON `%[2]s`.* TO 'little'@'%%';\n", what, name, right))
-			}
-			routines := "SELECT on mysql.*: run GRANT SELECT ON `mysql`.* TO 'little'@'%';\n"
-			if server.Kind == servers.MySQL {
-				routines = "SHOW_ROUTINE: run GRANT SHOW_ROUTINE ON *.* TO 'little'@'%';\n"
-			}
-			holds(t, "the findings", out, "note: listener a: not checked: what routines do: account 'little'@'%' has no "+routines)
-			for _, grant := range regexp.MustCompile(`GRANT [^;]*;`).FindAllString(out, -1) {
-				harness.MustExec(t, admin, grant)
-			}
-			if after := checked(); strings.Contains(after, "not checked") {
-				t.Errorf("with the rights of the statements it says %s", after)
-			}
-		})
-	}
+		checked := func() string {
+			t.Helper()
+			got := runWith(t, "", "check", "--online", "--config", path)
+			assert.True(t, got.status == statusFine, "status %d: %s", got.status, got.out)
+			return got.out
+		}
+		out := checked()
+		holds(t, "the findings", out, "note: rule "+name+".t.id: not checked: column grants: the account may not look: ")
+		for what, right := range map[string]string{"what views are of": "SHOW VIEW", "triggers": "TRIGGER", "events": "EVENT"} {
+			holds(t, "the findings", out, fmt.Sprintf("note: listener a: not checked: %s in %s: account 'little'@'%%' has no %s there: run GRANT %[3]s ON `%[2]s`.* TO 'little'@'%%';\n", what, name, right))
+		}
+		routines := "SELECT on mysql.*: run GRANT SELECT ON `mysql`.* TO 'little'@'%';\n"
+		if server.Kind == servers.MySQL {
+			routines = "SHOW_ROUTINE: run GRANT SHOW_ROUTINE ON *.* TO 'little'@'%';\n"
+		}
+		holds(t, "the findings", out, "note: listener a: not checked: what routines do: account 'little'@'%' has no "+routines)
+		for _, grant := range regexp.MustCompile(`GRANT [^;]*;`).FindAllString(out, -1) {
+			harness.MustExec(t, admin, grant)
+		}
+		after := checked()
+		assert.True(t, !strings.Contains(after, "not checked"), "with the rights of the statements it says %s", after)
+	})
 }
 
 // TestCheckOnlineGroups: what is found of many tables is said once, behind what is worse, and
@@ -253,9 +241,8 @@ rules:
 		if strings.Contains(line, ": note: the column has AUTO_INCREMENT: ") {
 			said++
 			rule := "rule " + name + ".t*.id: table " + name + ".t"
-			if want := "    24 times: " + rule + "0; " + rule + "1; "; !strings.HasPrefix(lines[i+1], want) || !strings.HasSuffix(lines[i+1], "; and 16 more, which --json has") {
-				t.Errorf("places %q, want %q", lines[i+1], want)
-			}
+			want := "    24 times: " + rule + "0; " + rule + "1; "
+			assert.True(t, strings.HasPrefix(lines[i+1], want) && strings.HasSuffix(lines[i+1], "; and 16 more, which --json has"), "places %q, want %q", lines[i+1], want)
 		}
 		if l := level(line); l >= 0 && l < worst {
 			t.Errorf("%q comes behind what is less bad", line)
@@ -263,20 +250,13 @@ rules:
 			worst = l
 		}
 	}
-	if said != 1 || worst != 3 {
-		t.Errorf("said %d times: %s", said, got.out)
-	}
+	assert.True(t, said == 1 && worst == 3, "said %d times: %s", said, got.out)
 	holds(t, "a warning", got.out, ": warning: rule "+name+".u.id: the column has a default")
-	if counts := lines[len(lines)-2]; !regexp.MustCompile(`: \d+ warnings?, 2\d notes$`).MatchString(counts) {
-		t.Errorf("it counts %q", counts)
-	}
+	counts := lines[len(lines)-2]
+	assert.True(t, regexp.MustCompile(`: \d+ warnings?, 2\d notes$`).MatchString(counts), "it counts %q", counts)
 	var report check.Report
 	as := runWith(t, "", "check", "--online", "--json", "--config", path)
-	if err := json.Unmarshal([]byte(as.out), &report); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, json.Unmarshal([]byte(as.out), &report))
 	i := slices.IndexFunc(report.Groups, func(g check.Group) bool { return len(g.Of) == 24 })
-	if i < 0 || report.Groups[i].Of[23].About != "rule "+name+".t*.id: table "+name+".t9" || report.Findings[0].Level != check.LevelWarning {
-		t.Errorf("as JSON it is %+v", report)
-	}
+	assert.True(t, i >= 0 && report.Groups[i].Of[23].About == "rule "+name+".t*.id: table "+name+".t9" && report.Findings[0].Level == check.LevelWarning, "as JSON it is %+v", report)
 }

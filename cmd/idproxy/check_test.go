@@ -14,6 +14,7 @@ import (
 	"idproxy/cmd/idproxy/check"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -30,13 +31,9 @@ listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:3306, proxy_protocol: {sen
 func TestCheckListsAllProblems(t *testing.T) {
 	path := harness.WriteConfig(t, malformed)
 	got := runWith(t, "", "check", "--config", path)
-	if got.status != statusFinding || got.err != "" {
-		t.Errorf("status %d, standard error %q", got.status, got.err)
-	}
+	assert.True(t, got.status == statusFinding && got.err == "", "status %d, standard error %q", got.status, got.err)
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
-	if last := lines[len(lines)-1]; last != path+": 4 errors" {
-		t.Errorf("it ends with %q", last)
-	}
+	assert.Equal(t, "it ends with", lines[len(lines)-1], path+": 4 errors")
 	lines = lines[:len(lines)-1]
 	position := regexp.MustCompile(`^` + regexp.QuoteMeta(path) + `:(\d+):\d+: error: .+`)
 	var at []string
@@ -67,9 +64,7 @@ sources: {ids: {snowflake: {worker: 1, layout: 38/15/10, epoch: %s}}}
 rules: [{table: shop.orders, column: id, source: ids}]
 `, epoch))
 		got := runWith(t, "", "check", "--config", path)
-		if refused := got.status == statusFinding; refused != (tt.left < 365*day) {
-			t.Errorf("%v left: status %d: %s", tt.left, got.status, got.out)
-		}
+		assert.Equal(t, fmt.Sprintf("%v left: status %d: %s", tt.left, got.status, got.out), got.status == statusFinding, tt.left < 365*day)
 		holds(t, tt.left.String(), got.out, tt.want)
 	}
 }
@@ -85,13 +80,9 @@ func TestCheckJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 			t.Fatalf("%v in %q", err, got.out)
 		}
-		if len(report.Findings) != want || report.Findings == nil || (got.status == statusFinding) != (want > 0) {
-			t.Errorf("status %d, findings %+v, want %d", got.status, report.Findings, want)
-		}
+		assert.True(t, len(report.Findings) == want && report.Findings != nil && (got.status == statusFinding) == (want > 0), "status %d, findings %+v, want %d", got.status, report.Findings, want)
 		for _, f := range report.Findings {
-			if f.Level != check.LevelError || f.Message == "" || !strings.HasPrefix(f.Position, path+":") {
-				t.Errorf("finding %+v", f)
-			}
+			assert.True(t, f.Level == check.LevelError && f.Message != "" && strings.HasPrefix(f.Position, path+":"), "finding %+v", f)
 		}
 	}
 }
@@ -99,9 +90,7 @@ func TestCheckJSON(t *testing.T) {
 func TestCheckNamesMissingCertificate(t *testing.T) {
 	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, tls: {cert: gone.pem, key: gone.key}}]\n")
 	got := runWith(t, "", "check", "--config", path)
-	if got.status != statusFinding {
-		t.Errorf("status %d", got.status)
-	}
+	assert.Equal(t, "status", got.status, statusFinding)
 	holds(t, "the finding", got.out, path+":1:13: error: listener a: tls: open "+filepath.Join(filepath.Dir(path), "gone.pem"))
 }
 
@@ -126,9 +115,8 @@ func TestCheckTLS(t *testing.T) {
 		path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, "+tt.listener+"}]\n")
 		harness.WriteCertificate(t, filepath.Dir(path), tt.lasts)
 		got := runWith(t, "", "check", "--config", path)
-		if n := strings.Count(got.out, "warning: ") + strings.Count(got.out, "error: "); got.status != tt.status || n != len(tt.want) {
-			t.Errorf("%s: status %d, %d findings: %s", tt.listener, got.status, n, got.out)
-		}
+		n := strings.Count(got.out, "warning: ") + strings.Count(got.out, "error: ")
+		assert.True(t, got.status == tt.status && n == len(tt.want), "%s: status %d, %d findings: %s", tt.listener, got.status, n, got.out)
 		for _, want := range tt.want {
 			holds(t, tt.listener, got.out, want)
 		}
@@ -159,9 +147,7 @@ func TestCheckOnline(t *testing.T) {
 		"CREATE TABLE negative (id BIGINT PRIMARY KEY)",
 		"INSERT INTO negative VALUES (-5)",
 	} {
-		if _, err := db.Exec(sql); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(db.Exec(sql)).Must(t)
 	}
 	tests := []struct{ name, table, column, source, want string }{
 		{"fine", "orders", "id", "ids", ""},
@@ -182,16 +168,12 @@ func TestCheckOnline(t *testing.T) {
 			path := harness.WriteConfig(t, fmt.Sprintf(onlineConfig, server.Addr, name, tt.table, tt.column, tt.source))
 			got := runWith(t, "", "check", "--online", "--config", path)
 			if tt.want == "" {
-				if got.status != statusFine || strings.Contains(got.out, ": error: ") {
-					t.Errorf("got %+v, want no error", got)
-				}
+				assert.True(t, got.status == statusFine && !strings.Contains(got.out, ": error: "), "got %+v, want no error", got)
 				return
 			}
 			holds(t, "the findings", got.out, path+":9:9: error: rule "+name+"."+tt.table+"."+tt.column)
 			holds(t, "the findings", got.out, tt.want)
-			if got.status != statusFinding {
-				t.Errorf("status %d", got.status)
-			}
+			assert.Equal(t, "status", got.status, statusFinding)
 		})
 	}
 }
@@ -202,28 +184,19 @@ func TestCheckOnlineStoreBehind(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)
 	db := harness.Open(t, server.Config(name), "")
-	if _, err := db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)")).Must(t)
 	config := fmt.Sprintf(onlineConfig, server.Addr, name, "orders", "id", "ids")
 	proxy := harness.StartProxy(t, config)
-	if _, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders () VALUES (NULL)"); err == nil {
-		t.Fatal("a form that is not filled was taken")
-	}
-	if _, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders VALUES (NULL)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders () VALUES (NULL)")
+	assert.MustTrue(t, err != nil, "a form that is not filled was taken")
+	assert.Of(harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders VALUES (NULL)")).Must(t)
 	path := harness.WriteConfig(t, config)
 	if got := runWith(t, "", "check", "--online", "--config", path); got.status != statusFine {
 		t.Errorf("before: got %+v", got)
 	}
-	if _, err := db.Exec("INSERT INTO orders VALUES (900000)"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(db.Exec("INSERT INTO orders VALUES (900000)")).Must(t)
 	got := runWith(t, "", "check", "--online", "--config", path)
-	if got.status != statusFinding {
-		t.Errorf("status %d", got.status)
-	}
+	assert.Equal(t, "status", got.status, statusFinding)
 	holds(t, "the finding", got.out, "at or below the greatest id 900000")
 	holds(t, "the finding", got.out, "set start: 900001")
 }
@@ -233,42 +206,29 @@ func TestCheckOnlineFileBehind(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)
 	db := harness.Open(t, server.Config(name), "")
-	if _, err := db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)")).Must(t)
 	path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
 sources: {ids: {segment: {}}}
 rules: [{table: %s.orders, column: id, source: ids}]
 `, server.Addr, name))
 	holds(t, "the findings without a folder", runWith(t, "", "check", "--online", "--config", path).out, "will be created")
-	st, err := file.New(file.Config{Dir: filepath.Join(filepath.Dir(path), "idproxy-data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(file.New(file.Config{Dir: filepath.Join(filepath.Dir(path), "idproxy-data")})).Must(t)
 	defer st.Close() //nolint:errcheck // nothing is pending
-	if err := st.Advance(t.Context(), "ids", 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "ids", Count: 1000, Last: 1 << 60}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Advance(t.Context(), "ids", 1))
+	_, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "ids", Count: 1000, Last: 1 << 60})
+	assert.Must(t, err)
 	for _, id := range []int{1000, 5000} {
-		if _, err := db.Exec("INSERT INTO orders VALUES (?)", id); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(db.Exec("INSERT INTO orders VALUES (?)", id)).Must(t)
 		got := runWith(t, "", "check", "--online", "--config", path)
-		if behind := strings.Contains(got.out, "stands at 1001, at or below the greatest id 5000"); behind != (id == 5000) || behind != (got.status == statusFinding) {
-			t.Errorf("greatest id %d: %+v", id, got)
-		}
+		behind := strings.Contains(got.out, "stands at 1001, at or below the greatest id 5000")
+		assert.True(t, behind == (id == 5000) && behind == (got.status == statusFinding), "greatest id %d: %+v", id, got)
 	}
 }
 
 func TestCheckOnlineWithoutAccount(t *testing.T) {
 	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
 	got := runWith(t, "", "check", "--online", "--config", path)
-	if got.status != statusFinding {
-		t.Errorf("status %d", got.status)
-	}
+	assert.Equal(t, "status", got.status, statusFinding)
 	holds(t, "the findings", got.out, path+":1:13: error: listener a: NOT checked: it has no account")
 }
 
@@ -276,9 +236,7 @@ func TestCheckOnlineWithoutAccount(t *testing.T) {
 func TestCheckOnlineForeign(t *testing.T) {
 	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, upstream_kind: middleware, account: {user: app}}]\n")
 	got := runWith(t, "", "check", "--online", "--config", path)
-	if got.status != 0 {
-		t.Errorf("status %d", got.status)
-	}
+	assert.Equal(t, "status", got.status, 0)
 	holds(t, "the findings", got.out, path+":1:13: warning: listener a: NOT checked: server 127.0.0.1:1 is asked over the connections of clients alone")
 }
 
@@ -286,37 +244,25 @@ func TestCheckOnlineServerUnreachable(t *testing.T) {
 	addr := harness.FreeAddr(t)
 	path := harness.WriteConfig(t, fmt.Sprintf(onlineConfig, addr, "shop", "orders", "id", "ids"))
 	got := runWith(t, "", "check", "--online", "--config", path)
-	if got.status != statusFinding {
-		t.Errorf("status %d", got.status)
-	}
+	assert.Equal(t, "status", got.status, statusFinding)
 	holds(t, "the listener's finding", got.out, path+":1:13: error: listener a: server "+addr)
 	holds(t, "the sources' finding", got.out, path+":4:3: error: mysql store ")
 	holds(t, "the sources' finding", got.out, "\n    2 times: source ids; source late\n")
 	holds(t, "the cause", got.out, "connection refused")
-	if strings.Contains(got.out, "app:app") {
-		t.Errorf("a password in %q", got.out)
-	}
+	assert.True(t, !strings.Contains(got.out, "app:app"), "a password in %q", got.out)
 }
 
 // TestFolderOfEverybody: check and serve both refuse to keep ids where everybody can write.
 func TestFolderOfEverybody(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0") // so that serve ends if it does not refuse
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer taken.Close()
 	path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: %q, upstream: 127.0.0.1:1}]\nstores: {here: {file: {dir: data}}}\n", taken.Addr()))
 	dir := filepath.Join(filepath.Dir(path), "data")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if got := runWith(t, "", "check", "--config", path); got.status != statusFinding || !strings.Contains(got.out, "error: folder "+dir) {
-		t.Errorf("check: status %d: %s", got.status, got.out)
-	}
-	if got := runWith(t, "", "serve", "--config", path); got.status == 0 || !strings.Contains(got.err, "folder "+dir+": everybody on this machine") {
-		t.Errorf("serve: status %d: %s", got.status, got.err)
-	}
+	assert.Must(t, os.Mkdir(dir, 0o700))
+	assert.Must(t, os.Chmod(dir, 0o777))
+	got := runWith(t, "", "check", "--config", path)
+	assert.True(t, got.status == statusFinding && strings.Contains(got.out, "error: folder "+dir), "check: status %d: %s", got.status, got.out)
+	got = runWith(t, "", "serve", "--config", path)
+	assert.True(t, got.status != 0 && strings.Contains(got.err, "folder "+dir+": everybody on this machine"), "serve: status %d: %s", got.status, got.err)
 }

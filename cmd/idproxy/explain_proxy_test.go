@@ -9,7 +9,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 // explainedCorpus are statements that explain and the proxy have to agree on. Each is sent
@@ -32,19 +34,14 @@ var explainedCorpus = []string{
 // TestExplainAgreesWithProxy sends statements through the proxy and to explain. What one
 // refuses the other does, and what explain fills the proxy fills.
 func TestExplainAgreesWithProxy(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, server)
-			direct := harness.Open(t, server.Config(name), "")
-			for _, table := range []string{"t", "strict", "watched", "loose"} {
-				if _, err := direct.Exec("CREATE TABLE " + table + " (id BIGINT PRIMARY KEY, a INT)"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := direct.Exec("CREATE TABLE plain (a INT)"); err != nil {
-				t.Fatal(err)
-			}
-			text := strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name := harness.Database(t, server)
+		direct := harness.Open(t, server.Config(name), "")
+		for _, table := range []string{"t", "strict", "watched", "loose"} {
+			assert.Of(direct.Exec("CREATE TABLE " + table + " (id BIGINT PRIMARY KEY, a INT)")).Must(t)
+		}
+		assert.Of(direct.Exec("CREATE TABLE plain (a INT)")).Must(t)
+		text := strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
 sources: {ids: {segment: {}}}
 rules:
   - {table: DB.t, column: id, source: ids}
@@ -54,36 +51,27 @@ rules:
   - {table: DB.new_w, column: id, source: ids, mode: observe}
   - {table: DB.loose, column: id, source: ids, unsupported: forward}
 `, server.Addr), "DB", name)
-			proxy := harness.StartProxy(t, text)
-			path := harness.WriteConfig(t, text)
-			for _, sql := range explainedCorpus {
-				sql = strings.ReplaceAll(sql, "DB", name)
-				db := harness.Open(t, server.Config(name), proxy.Addr("a")) // a session of its own
-				db.SetMaxOpenConns(1)
-				explained := runWith(t, "", "explain", "--online", "--verbose", "--schema", name, "--config", path, sql)
-				if explained.err != "" && !strings.Contains(explained.err, "doesn't exist") {
-					t.Errorf("%s: %s", sql, explained.err)
-				}
-				_, err := db.Exec(sql)
-				refusal := ""
-				if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1235 {
-					refusal = e.Message
-				}
-				depends := strings.Contains(explained.out, "it is refused if a row of the query brings a value of its own")
-				// Of what is refused a server may have an error of its own, which is the reply then.
-				objected := refusal == "" && err != nil && explained.status == statusFinding
-				if !depends && !objected && (refusal != "") != (explained.status == statusFinding) {
-					t.Errorf("%s: the proxy says %v, explain %q", sql, err, explained.out+explained.err)
-				}
-				if err == nil && strings.HasPrefix(sql, "CREATE TABLE new") {
-					if _, err := direct.Exec("DROP TABLE " + regexp.MustCompile("new_.").FindString(sql)); err != nil {
-						t.Error(err)
-					}
-				}
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
+		proxy := harness.StartProxy(t, text)
+		path := harness.WriteConfig(t, text)
+		for _, sql := range explainedCorpus {
+			sql = strings.ReplaceAll(sql, "DB", name)
+			db := harness.Open(t, server.Config(name), proxy.Addr("a")) // a session of its own
+			db.SetMaxOpenConns(1)
+			explained := runWith(t, "", "explain", "--online", "--verbose", "--schema", name, "--config", path, sql)
+			assert.True(t, explained.err == "" || strings.Contains(explained.err, "doesn't exist"), "%s: %s", sql, explained.err)
+			_, err := db.Exec(sql)
+			refusal := ""
+			if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1235 {
+				refusal = e.Message
 			}
-		})
-	}
+			depends := strings.Contains(explained.out, "it is refused if a row of the query brings a value of its own")
+			// Of what is refused a server may have an error of its own, which is the reply then.
+			objected := refusal == "" && err != nil && explained.status == statusFinding
+			assert.True(t, depends || objected || (refusal != "") == (explained.status == statusFinding), "%s: the proxy says %v, explain %q", sql, err, explained.out+explained.err)
+			if err == nil && strings.HasPrefix(sql, "CREATE TABLE new") {
+				assert.Of(direct.Exec("DROP TABLE " + regexp.MustCompile("new_.").FindString(sql))).NoError(t)
+			}
+			assert.NoError(t, db.Close())
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -143,15 +144,11 @@ func TestExplain(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runWith(t, tt.sql, "explain", "--verbose", "--config", explainConfig, "-")
-			if got.status != tt.status || got.err != "" {
-				t.Errorf("status %d, standard error %q", got.status, got.err)
-			}
+			assert.True(t, got.status == tt.status && got.err == "", "status %d, standard error %q", got.status, got.err)
 			for _, part := range tt.want {
 				holds(t, "the output", got.out, part)
 			}
-			if again := runWith(t, "", "explain", tt.sql, "--verbose", "--config", explainConfig); again != got {
-				t.Errorf("as an argument: %+v", again)
-			}
+			assert.Equal(t, "as an argument", runWith(t, "", "explain", tt.sql, "--verbose", "--config", explainConfig), got)
 		})
 	}
 }
@@ -166,9 +163,7 @@ func TestExplainForeign(t *testing.T) {
 
 func TestExplainSchema(t *testing.T) {
 	got := runWith(t, "", "explain", "--config", explainConfig, "--schema", "shop", "INSERT INTO orders (a) VALUES (1)")
-	if got.status != statusFine {
-		t.Errorf("status %d", got.status)
-	}
+	assert.Equal(t, "status", got.status, statusFine)
 	holds(t, "the output", got.out, "LAST_INSERT_ID(1)")
 }
 
@@ -180,9 +175,7 @@ func TestExplainOnline(t *testing.T) {
 		"CREATE TABLE orders (a INT, id BIGINT)", "CREATE TABLE nr_1 (nr INT)", "CREATE TABLE days (id DATE)",
 		"CREATE TABLE hidden (a INT, id BIGINT NOT NULL DEFAULT 0 INVISIBLE, b INT)",
 	} {
-		if _, err := db.Exec(sql); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(db.Exec(sql)).Must(t)
 	}
 	path := harness.WriteConfig(t, strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}]
 sources: {ids: {segment: {}}}
@@ -203,16 +196,12 @@ rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: 
 	}
 	for _, tt := range tests {
 		got := runWith(t, "", "explain", "--online", "--config", path, "--schema", name, tt.sql)
-		if got.status != tt.status || !strings.Contains(got.out, tt.want) {
-			t.Errorf("%s: got %+v, want %q", tt.sql, got, tt.want)
-		}
+		assert.True(t, got.status == tt.status && strings.Contains(got.out, tt.want), "%s: got %+v, want %q", tt.sql, got, tt.want)
 	}
 }
 
 func TestExplainOnlineNeedsAccount(t *testing.T) {
 	got := runWith(t, "", "explain", "--online", "--config", explainConfig, "SELECT 1")
-	if got.status != statusFinding {
-		t.Errorf("status %d", got.status)
-	}
+	assert.Equal(t, "status", got.status, statusFinding)
 	holds(t, "standard error", got.err, "listener a has no account")
 }

@@ -15,6 +15,7 @@ import (
 
 	"idproxy/cmd/idproxy/initial"
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -45,9 +46,7 @@ func newShop(t *testing.T) *shop {
 		db := harness.Open(t, server.Config(s.name), "")
 		t.Cleanup(func() {
 			for _, sql := range []string{"DROP USER starter@'%'", "DROP DATABASE IF EXISTS idproxy", "DROP DATABASE IF EXISTS " + s.name} {
-				if _, err := db.Exec(sql); err != nil {
-					t.Error(err)
-				}
+				assert.Of(db.Exec(sql)).NoError(t)
 			}
 		})
 		s.dbs = append(s.dbs, db)
@@ -71,9 +70,7 @@ func newShop(t *testing.T) *shop {
 		"DELETE FROM t_7 WHERE id=9000000")
 	s.exec(t, 1, "CREATE TABLE differs (id BIGINT PRIMARY KEY)", "INSERT INTO t_3 VALUES (3000000, 1)", "INSERT INTO big_1 VALUES (12345678901234567)")
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("a secret of it\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(password, []byte("a secret of it\n"), 0o600))
 	s.args = append([]string{"init", "--integer-keys"}, append(s.args, "--account", "starter", "--password-file", password)...)
 	return s
 }
@@ -94,16 +91,9 @@ func TestInit(t *testing.T) {
 	began := time.Now()
 	got := runWith(t, "", args...)
 	t.Logf("init took %v", time.Since(began))
-	if got.status != statusFine {
-		t.Fatalf("%+v", got)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(text)+got.out, "a secret of it") {
-		t.Error("the password is in the file, or printed")
-	}
+	assert.MustTrue(t, got.status == statusFine, "%+v", got)
+	text := assert.Of(os.ReadFile(path)).Must(t)
+	assert.True(t, !strings.Contains(string(text)+got.out, "a secret of it"), "the password is in the file, or printed")
 	for _, o := range odd {
 		holds(t, "what is left out", got.out, "left out: "+s.name+"."+o.table+": "+o.why)
 		holds(t, "the file", string(text), "#   "+s.name+"."+o.table+": "+o.why)
@@ -112,13 +102,8 @@ func TestInit(t *testing.T) {
 	holds(t, "a table that differs", got.out, s.name+".differs: the servers differ: column id INT on s0, id BIGINT on s1")
 	holds(t, "what may be hidden", got.out, "account 'starter'@'%' has no SELECT ON *.*")
 	shown := runWith(t, "", append(slices.Clone(s.args), "--proxies", "2", "-")...)
-	if shown.out != string(text) {
-		t.Errorf("on standard output is %q; in the file %q", shown.out, text)
-	}
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.True(t, shown.out == string(text), "on standard output is %q; in the file %q", shown.out, text)
+	cfg := assert.Of(config.Load(path)).Must(t)
 	s.filled(t, cfg)
 	for _, c := range []struct {
 		table  string
@@ -126,13 +111,10 @@ func TestInit(t *testing.T) {
 		filled bool
 	}{{"t_0", 200_000, true}, {"t_3", 5_000_000, true}, {"t_7", 10_000_000, true}, {"big_1", 20_000_000_000_000_000, true}, {"here", 200_000, true}, {"differs", 0, false}, {"v", 0, false}} {
 		r := ruleOf(cfg, "s0", s.name, c.table)
-		if (r != nil) != c.filled || r != nil && cfg.Source(r.Source).Segment.Start != c.start {
-			t.Errorf("%s has rule %+v, want a start of %d", c.table, r, c.start)
-		}
+		assert.True(t, (r != nil) == c.filled && (r == nil || cfg.Source(r.Source).Segment.Start == c.start), "%s has rule %+v, want a start of %d", c.table, r, c.start)
 	}
-	if r := ruleOf(cfg, "s1", s.name, "here"); r != nil {
-		t.Errorf("the table of one server has a rule on the other: %+v", r)
-	}
+	r := ruleOf(cfg, "s1", s.name, "here")
+	assert.True(t, r == nil, "the table of one server has a rule on the other: %+v", r)
 	holds(t, "the wildcard for all but two", string(text), "  - {table: \""+s.name+".t_*\", column: id, source: ids_200k}      # 248 tables\n")
 	holds(t, "the wildcard for all but one", string(text), "  - {table: \""+s.name+".big_*\", column: nr, source: ids_200k}      # 39 tables\n")
 	if len(cfg.Rules) != 6 {
@@ -140,24 +122,20 @@ func TestInit(t *testing.T) {
 	}
 
 	s.grant(t, got.out)
-	if checked := runWith(t, "", "check", "--config", path); checked.status != statusFine {
-		t.Errorf("check: %+v", checked)
-	}
+	checked := runWith(t, "", "check", "--config", path)
+	assert.True(t, checked.status == statusFine, "check: %+v", checked)
 	if checked := runWith(t, "", "check", "--online", "--config", path); checked.status != statusFine || strings.Contains(checked.out, "leaves tables alone") || strings.Contains(checked.out, "not checked") {
 		t.Errorf("check --online: %d, %s%s", checked.status, checked.out, checked.err)
 	}
 
 	s.serves(t, string(text))
 
-	if again := runWith(t, "", args...); again.status != statusFinding || !strings.Contains(again.err, "is there already, and stays as it is") {
-		t.Errorf("a file that is there: %+v", again)
-	}
+	again := runWith(t, "", args...)
+	assert.True(t, again.status == statusFinding && strings.Contains(again.err, "is there already, and stays as it is"), "a file that is there: %+v", again)
 	counting := runWith(t, "", append(slices.Clone(s.args), "--integer-keys=false", "-")...)
 	holds(t, "a key that never counted", counting.err, "left out: "+s.name+".big_0: its primary key nr is BIGINT UNSIGNED without AUTO_INCREMENT, so that the application may give the ids: --integer-keys has idproxy give them")
 	holds(t, "a table that counts", counting.out, s.name+".t_*")
-	if strings.Contains(counting.out[strings.Index(counting.out, "rules:"):strings.Index(counting.out, "# Left out")], "big_") {
-		t.Error("a key that never counted has a rule")
-	}
+	assert.True(t, !strings.Contains(counting.out[strings.Index(counting.out, "rules:"):strings.Index(counting.out, "# Left out")], "big_"), "a key that never counted has a rule")
 	s.forced(t, path, args)
 }
 
@@ -165,21 +143,15 @@ func TestInit(t *testing.T) {
 func (s *shop) forced(t *testing.T, path string, args []string) {
 	t.Helper()
 	const before = "listeners: []\nadmin: {listen: 127.0.0.1:9307} # of mine\nids: {}\n"
-	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(before), 0o600))
 	got := runWith(t, "", append(args, "--force")...)
-	if got.status != statusFine {
-		t.Errorf("--force: %+v", got)
-	}
+	assert.True(t, got.status == statusFine, "--force: %+v", got)
 	holds(t, "of what was there", got.out, "What was there is "+path+".old now.\nleft out of what was there: ids:")
 	if old, err := os.ReadFile(path + ".old"); err != nil || string(old) != before {
 		t.Errorf("what was replaced is %q, %v", old, err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || strings.Count(string(text), "\nadmin:") != 1 {
-		t.Errorf("%v, %s", err, text)
-	}
+	assert.True(t, err == nil && strings.Count(string(text), "\nadmin:") == 1, "%v, %s", err, text)
 	holds(t, "the file", string(text), "\nadmin: {listen: 127.0.0.1:9307} # of mine\n")
 }
 
@@ -187,19 +159,16 @@ func (s *shop) forced(t *testing.T, path string, args []string) {
 func (s *shop) filled(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	for i := range 250 {
-		if r := ruleOf(cfg, "s1", s.name, fmt.Sprintf("t_%d", i)); r == nil || r.Column != "id" {
-			t.Errorf("t_%d has rule %+v", i, r)
-		}
+		r := ruleOf(cfg, "s1", s.name, fmt.Sprintf("t_%d", i))
+		assert.True(t, r != nil && r.Column == "id", "t_%d has rule %+v", i, r)
 	}
 	for i := range 40 {
-		if r := ruleOf(cfg, "s0", s.name, fmt.Sprintf("big_%d", i)); r == nil || r.Column != "nr" {
-			t.Errorf("big_%d has rule %+v", i, r)
-		}
+		r := ruleOf(cfg, "s0", s.name, fmt.Sprintf("big_%d", i))
+		assert.True(t, r != nil && r.Column == "nr", "big_%d has rule %+v", i, r)
 	}
 	for _, o := range odd {
-		if r := ruleOf(cfg, "s0", s.name, o.table); r != nil {
-			t.Errorf("%s, which is left out, has rule %+v", o.table, r)
-		}
+		r := ruleOf(cfg, "s0", s.name, o.table)
+		assert.True(t, r == nil, "%s, which is left out, has rule %+v", o.table, r)
 	}
 }
 
@@ -227,9 +196,7 @@ func (s *shop) grant(t *testing.T, printed string) {
 			n++
 		}
 	}
-	if n < 6 {
-		t.Errorf("%d statements in %s", n, printed)
-	}
+	assert.True(t, n >= 6, "%d statements in %s", n, printed)
 }
 
 // TestInitRefused: nothing is written when a server cannot be asked, or the command line is wrong.
@@ -255,13 +222,9 @@ func TestInitRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runWith(t, "", append(append([]string{"init"}, tt.args...), path)...)
-			if got.status != tt.status {
-				t.Errorf("status %d, want %d", got.status, tt.status)
-			}
+			assert.Equal(t, "status", got.status, tt.status)
 			holds(t, "standard error", got.err, tt.err)
-			if _, err := os.Lstat(path); err == nil {
-				t.Error("a file was written")
-			}
+			assert.Of(os.Lstat(path)).Fails(t, "a file was written", "")
 		})
 	}
 }
@@ -281,9 +244,7 @@ func TestInitPartial(t *testing.T) {
 			}
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER blind@'%'") })
 			got := runWith(t, "", "init", "--server", "a="+server.Addr, "--account", "blind", "--password-env", "INIT_PASSWORD", "--integer-keys", "-")
-			if got.status != statusFinding {
-				t.Errorf("status %d", got.status)
-			}
+			assert.Equal(t, "status", got.status, statusFinding)
 			holds(t, "standard error", got.err, "left out: "+name+".unseen: ")
 			holds(t, "standard error", got.err, "SELECT command denied")
 			holds(t, "standard error", got.err, "account 'blind'@'%' has no SELECT ON *.*")
@@ -303,27 +264,21 @@ func TestInitQuestions(t *testing.T) {
 			return out.String(), err
 		}
 		l, err := f.login(t.Context(), q)
-		if err == nil && (l.Password != "a secret" || l.Written != "${IDPROXY_PASSWORD}") {
-			t.Errorf("login %+v", l)
-		}
+		assert.True(t, err != nil || l.Password == "a secret" && l.Written == "${IDPROXY_PASSWORD}", "login %+v", l)
 		return out.String(), err
 	}
 	f := &initFlags{Options: initial.Options{Proxies: 1, Listen: "127.0.0.1:3307"}}
-	if out, err := ask("\ndb0\ndb0:70000\ndb0:3306\ndb0:3306\nb=db1:3306\nc=127.0.0.1:3308\n\n\nidproxy\nmany\n0\n3\n", f); err != nil || !slices.Equal(f.servers, []string{"db0:3306", "b=db1:3306"}) || f.user != "idproxy" || f.Proxies != 3 {
-		t.Errorf("%q, %v: %+v", out, err, f)
-	}
+	out, err := ask("\ndb0\ndb0:70000\ndb0:3306\ndb0:3306\nb=db1:3306\nc=127.0.0.1:3308\n\n\nidproxy\nmany\n0\n3\n", f)
+	assert.True(t, err == nil && slices.Equal(f.servers, []string{"db0:3306", "b=db1:3306"}) && f.user == "idproxy" && f.Proxies == 3, "%q, %v: %+v", out, err, f)
 	f = &initFlags{servers: []string{"db0:3306"}, user: "idproxy", Options: initial.Options{Proxies: 2}}
-	if out, err := ask("", f); err != nil || out != "Password of account idproxy: \n" || f.Proxies != 2 {
-		t.Errorf("%q, %v: %+v", out, err, f)
-	}
+	out, err = ask("", f)
+	assert.True(t, err == nil && out == "Password of account idproxy: \n" && f.Proxies == 2, "%q, %v: %+v", out, err, f)
 	f = &initFlags{servers: []string{"db0:3306"}, Options: initial.Options{Proxies: 2}}
-	if out, err := ask("idproxy\n", f); err != nil || f.user != "idproxy" || f.Proxies != 2 {
-		t.Errorf("%q, %v: %+v", out, err, f)
-	}
+	out, err = ask("idproxy\n", f)
+	assert.True(t, err == nil && f.user == "idproxy" && f.Proxies == 2, "%q, %v: %+v", out, err, f)
 	for _, in := range []string{"", "db0:3306\n", "db0:3306\n\nidproxy\nmany\n", "db0:3306\n\nidproxy\n0\n"} {
-		if out, err := ask(in, &initFlags{Options: initial.Options{Listen: "127.0.0.1:3307"}}); err == nil {
-			t.Errorf("%q is taken: %q", in, out)
-		}
+		out, err := ask(in, &initFlags{Options: initial.Options{Listen: "127.0.0.1:3307"}})
+		assert.True(t, err != nil, "%q is taken: %q", in, out)
 	}
 }
 
@@ -355,12 +310,8 @@ func TestInitAsksAgain(t *testing.T) {
 				passwords = passwords[1:]
 				return one, nil
 			}})
-			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("it ended by %v, after %s", err, &out)
-			}
-			if err == nil && (l.Password != "app" || f.user != "app" || !slices.Equal(f.servers, []string{server.Addr})) {
-				t.Errorf("%+v, %+v", f, l)
-			}
+			assert.True(t, (err == nil) == (tt.err == "") && (err == nil || strings.Contains(err.Error(), tt.err)), "it ended by %v, after %s", err, &out)
+			assert.True(t, err != nil || l.Password == "app" && f.user == "app" && slices.Equal(f.servers, []string{server.Addr}), "%+v, %+v", f, l)
 		})
 	}
 }
@@ -383,26 +334,18 @@ func TestInitSchemas(t *testing.T) {
 			for _, others := range harness.Servers(t) {
 				if others != server {
 					got := runWith(t, "", append(args, others.CA)...)
-					if got.status != statusFinding || !strings.Contains(got.err, "certificate") {
-						t.Errorf("the CA of another server: %+v", got)
-					}
+					assert.True(t, got.status == statusFinding && strings.Contains(got.err, "certificate"), "the CA of another server: %+v", got)
 				}
 			}
 			got := runWith(t, "", append(args, server.CA)...)
-			if got.status != statusFine {
-				t.Fatalf("%+v", got)
-			}
+			assert.MustTrue(t, got.status == statusFine, "%+v", got)
 			holds(t, "what it says", got.out, "only tables of schemas "+name+" were read")
-			cfg, err := config.Load(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := assert.Of(config.Load(path)).Must(t)
 			if ruleOf(cfg, "a", name, "t") == nil || ruleOf(cfg, "a", other, "t") != nil || cfg.Listeners[0].UpstreamTLS.CA != server.CA || cfg.Listeners[0].UpstreamTLS.Mode != config.TLSRequired {
 				t.Errorf("rules %+v, listener %+v", cfg.Rules, cfg.Listeners[0])
 			}
-			if checked := runWith(t, "", "check", "--online", "--config", path); checked.status != statusFine {
-				t.Errorf("check --online: %+v", checked)
-			}
+			checked := runWith(t, "", "check", "--online", "--config", path)
+			assert.True(t, checked.status == statusFine, "check --online: %+v", checked)
 		})
 	}
 }
@@ -432,9 +375,7 @@ func (s *shop) serves(t *testing.T, text string) {
 	for i := range 6 {
 		db := harness.Open(t, s.servers[i%2].Config(s.name), p.Addr(fmt.Sprintf("s%d", i%2)))
 		id, err := harness.MustExec(t, db, "INSERT INTO t_3 (a) VALUES (5)").LastInsertId()
-		if err != nil || id < 5_000_000 || seen[id] {
-			t.Errorf("id %d, %v", id, err)
-		}
+		assert.True(t, err == nil && id >= 5_000_000 && !seen[id], "id %d, %v", id, err)
 		seen[id] = true
 	}
 }

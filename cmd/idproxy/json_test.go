@@ -18,6 +18,7 @@ import (
 	"idproxy/cmd/idproxy/app"
 	"idproxy/cmd/idproxy/check"
 	"idproxy/cmd/idproxy/migrate"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/monitor"
 )
@@ -65,10 +66,7 @@ func fieldsOf(t reflect.Type, prefix string, known map[reflect.Type]bool) (field
 // TestJSONIsDocumented: the page of the commands lists each field that a command prints as JSON,
 // and no other.
 func TestJSONIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/commands.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := assert.Of(os.ReadFile("../../docs/commands.md")).Must(t)
 	documented := map[string][]string{}
 	command := ""
 	field := regexp.MustCompile("^\\| `([^`]*)` \\|")
@@ -80,18 +78,14 @@ func TestJSONIsDocumented(t *testing.T) {
 			documented[command] = append(documented[command], m[1])
 		}
 	}
-	if got, want := slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(printed)); !slices.Equal(got, want) {
-		t.Errorf("documented are %q, want %q", got, want)
-	}
+	got, want := slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(printed))
+	assert.True(t, slices.Equal(got, want), "documented are %q, want %q", got, want)
 	for command, facts := range printed {
 		want := fieldsOf(reflect.TypeOf(facts), "", map[reflect.Type]bool{reflect.TypeFor[admin.Standing](): true})
-		if got := documented[command]; !slices.Equal(got, want) {
-			t.Errorf("%s: documented are %q, it prints %q", command, got, want)
-		}
+		got := documented[command]
+		assert.True(t, slices.Equal(got, want), "%s: documented are %q, it prints %q", command, got, want)
 		for _, field := range want {
-			if strings.Contains(field, "seconds") {
-				t.Errorf("%s: %s is no number of milliseconds", command, field)
-			}
+			assert.True(t, !strings.Contains(field, "seconds"), "%s: %s is no number of milliseconds", command, field)
 		}
 	}
 }
@@ -132,50 +126,36 @@ func TestExplainJSON(t *testing.T) {
 	} {
 		got := runWith(t, tt.sql+"; ", "explain", "--json", "--config", explainConfig, "-")
 		var all struct{ Statements []json.RawMessage }
-		if err := json.Unmarshal([]byte(got.out), &all); err != nil || len(all.Statements) != 1 || got.status != tt.status {
-			t.Fatalf("%s: %v: %+v", tt.sql, err, got)
-		}
+		err := json.Unmarshal([]byte(got.out), &all)
+		assert.MustTrue(t, err == nil && len(all.Statements) == 1 && got.status == tt.status, "%s: %v: %+v", tt.sql, err, got)
 		var one, want any
-		if err := json.Unmarshal(all.Statements[0], &one); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(tt.want), &want); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, json.Unmarshal(all.Statements[0], &one))
+		assert.Must(t, json.Unmarshal([]byte(tt.want), &want))
 		if !reflect.DeepEqual(one, want) {
 			t.Errorf("%s: %s, want %s", tt.sql, all.Statements[0], tt.want)
 		}
 	}
-	if got := runWith(t, "", "explain", "--json", "--config", explainConfig, ""); got.status != statusFine || !strings.Contains(got.out, `"statements": []`) {
-		t.Errorf("of nothing: %+v", got)
-	}
+	got := runWith(t, "", "explain", "--json", "--config", explainConfig, "")
+	assert.True(t, got.status == statusFine && strings.Contains(got.out, `"statements": []`), "of nothing: %+v", got)
 }
 
 func TestVersionJSON(t *testing.T) {
 	var b app.Build
-	if got := runWith(t, "", "version", "--json"); json.Unmarshal([]byte(got.out), &b) != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") {
-		t.Errorf("%+v", got)
-	}
+	got := runWith(t, "", "version", "--json")
+	assert.True(t, json.Unmarshal([]byte(got.out), &b) == nil && b.Version != "" && strings.HasPrefix(b.Go, "go1."), "%+v", got)
 }
 
 // TestManPages: there is one for each command.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
-	if got := runWith(t, "", "man", dir); got != (ran{}) {
-		t.Fatalf("%+v", got)
-	}
+	assert.MustEqual(t, `runWith("", "man", dir)`, runWith(t, "", "man", dir), ran{})
 	for command := range printed {
-		page, err := os.ReadFile(filepath.Join(dir, strings.ReplaceAll(command, " ", "-")+".1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := assert.Of(os.ReadFile(filepath.Join(dir, strings.ReplaceAll(command, " ", "-")+".1"))).Must(t)
 		holds(t, "its man page", string(page), ".SH EXAMPLE")
 		holds(t, "its title", string(page), `.TH "`+strings.ToUpper(strings.ReplaceAll(command, " ", "-"))+`" "1"`)
 	}
-	if got := runWith(t, "", "man", filepath.Join(dir, "gone")); got.status != statusFinding {
-		t.Errorf("into no folder: %+v", got)
-	}
-	if got := runWith(t, "", "check", "--json", "--config", harness.WriteConfig(t, "listeners: 5\n")); got.status != statusFinding || !strings.Contains(got.out, `"level": "error"`) {
-		t.Errorf("check --json: %+v", got)
-	}
+	got := runWith(t, "", "man", filepath.Join(dir, "gone"))
+	assert.True(t, got.status == statusFinding, "into no folder: %+v", got)
+	got = runWith(t, "", "check", "--json", "--config", harness.WriteConfig(t, "listeners: 5\n"))
+	assert.True(t, got.status == statusFinding && strings.Contains(got.out, `"level": "error"`), "check --json: %+v", got)
 }

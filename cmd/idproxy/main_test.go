@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -84,9 +85,7 @@ func TestStatuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runWith(t, "", tt.args...)
-			if got.status != tt.status {
-				t.Errorf("status %d, want %d", got.status, tt.status)
-			}
+			assert.Equal(t, "status", got.status, tt.status)
 			holds(t, "standard output", got.out, tt.out)
 			holds(t, "standard error", got.err, tt.err)
 		})
@@ -116,15 +115,12 @@ func TestHelp(t *testing.T) {
 // holds fails the test unless text has part in it, or is empty when part is.
 func holds(t *testing.T, what, text, part string) {
 	t.Helper()
-	if part == "" && text != "" || !strings.Contains(text, part) {
-		t.Errorf("%s is %q, want %q in it", what, text, part)
-	}
+	assert.True(t, (part != "" || text == "") && strings.Contains(text, part), "%s is %q, want %q in it", what, text, part)
 }
 
 func TestDefaultConfigFile(t *testing.T) {
 	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
 	t.Chdir(filepath.Dir(path))
-	if got := runWith(t, "", "check"); got.status != statusFine || !strings.Contains(got.out, "fine (listeners 1") {
-		t.Errorf("got %+v", got)
-	}
+	got := runWith(t, "", "check")
+	assert.True(t, got.status == statusFine && strings.Contains(got.out, "fine (listeners 1"), "got %+v", got)
 }

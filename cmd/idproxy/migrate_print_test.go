@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"idproxy/cmd/idproxy/migrate"
+	"idproxy/integration/assert"
 )
 
 // TestRunNamesForce: a step that --force would run says so, and no other.
@@ -24,11 +25,7 @@ func TestRunNamesForce(t *testing.T) {
 			r.Findings = append(r.Findings, migrate.Finding{Level: level, Message: "a reason"})
 		}
 		var out strings.Builder
-		if err := (&migrateFlags{run: "drop"}).printRun(&out, r); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(out.String(), "--force") != tt.named {
-			t.Errorf("%+v: %s", tt, &out)
-		}
+		assert.Must(t, (&migrateFlags{run: "drop"}).printRun(&out, r))
+		assert.True(t, strings.Contains(out.String(), "--force") == tt.named, "%+v: %s", tt, &out)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"idproxy/cmd/idproxy/admin"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -27,9 +28,7 @@ rules: [{table: %s.t, column: id, source: order_id}]
 	idproxy := func(status int, args ...string) string {
 		t.Helper()
 		got := runWith(t, "", append(args, "--config", path)...)
-		if got.status != status {
-			t.Fatalf("%q: status %d, want %d: %s%s", args, got.status, status, got.out, got.err)
-		}
+		assert.MustTrue(t, got.status == status, "%q: status %d, want %d: %s%s", args, got.status, status, got.out, got.err)
 		return got.out + got.err
 	}
 	holds(t, "describe before", idproxy(statusFine, "source", "describe", "order_id"), "next         0, never used\nstep         1000, configured")
@@ -58,20 +57,16 @@ rules: [{table: %s.t, column: id, source: order_id}]
 
 	p := harness.StartProxy(t, config)
 	harness.MustExec(t, harness.Open(t, s.Config(name), p.Addr("a")), "INSERT INTO t (a) VALUES (1), (2)")
-	if n := harness.Count(t, direct, "SELECT max_id FROM idproxy_segment WHERE biz_tag = 'orders'"); n != 51 {
-		t.Errorf("the key stands at %d, want a range of 50", n)
-	}
+	n := harness.Count(t, direct, "SELECT max_id FROM idproxy_segment WHERE biz_tag = 'orders'")
+	assert.True(t, n == 51, "the key stands at %d, want a range of 50", n)
 	var h admin.History
-	if err := json.Unmarshal([]byte(idproxy(statusFine, "source", "history", "order_id", "--id", "2", "--json")), &h); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, json.Unmarshal([]byte(idproxy(statusFine, "source", "history", "order_id", "--id", "2", "--json")), &h))
 	if len(h.Ranges) != 1 || h.Ranges[0].First != 1 || h.Ranges[0].Last != 50 || !strings.Contains(h.Ranges[0].By, ":") || time.Since(h.Ranges[0].At).Abs() > time.Hour {
 		t.Errorf("history %+v", h)
 	}
 	holds(t, "history", idproxy(statusFine, "source", "history", "order_id"), "FIRST  LAST  TAKEN")
 	holds(t, "decode", idproxy(statusFine, "decode", "order_id", "2"), "taken by    "+h.Ranges[0].By+" at ")
-	if out := idproxy(statusFine, "decode", "order_id", "51"); strings.Contains(out, "taken by") {
-		t.Errorf("an id that was not reserved: %s", out)
-	}
+	out := idproxy(statusFine, "decode", "order_id", "51")
+	assert.True(t, !strings.Contains(out, "taken by"), "an id that was not reserved: %s", out)
 	holds(t, "back to the configuration", idproxy(statusFine, "source", "set", "order_id", "900", "--step", "0", "--policy", "", "--description", ""), "order_id: key orders moved from 51 to 900\norder_id: key orders is tuned to what the configuration says")
 }

@@ -10,26 +10,20 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
 
 func TestServeNamesPortInUse(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer taken.Close()
 	addr := taken.Addr().String()
 	path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: free, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}, {name: a, listen: %q, upstream: 127.0.0.1:1}]\n", addr))
 	got := runWith(t, "", "serve", "--config", path)
-	if got.status != statusFinding || got.out != "" {
-		t.Errorf("status %d, standard output %q", got.status, got.out)
-	}
+	assert.True(t, got.status == statusFinding && got.out == "", "status %d, standard output %q", got.status, got.out)
 	holds(t, "standard error", got.err, "idproxy: listener a: listen tcp "+addr+": bind: address already in use\n")
-	if strings.Contains(got.err, "msg=listening") {
-		t.Errorf("it says that it listens: %q", got.err)
-	}
+	assert.True(t, !strings.Contains(got.err, "msg=listening"), "it says that it listens: %q", got.err)
 }
 
 func TestServeStopsInGoodOrder(t *testing.T) {
@@ -41,49 +35,39 @@ func TestServeStopsInGoodOrder(t *testing.T) {
 
 // TestServeTakesLeave: a server has lost nobody when an idproxy has ended that asked it.
 func TestServeTakesLeave(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			schema := harness.Database(t, server)
-			root := server.Config(schema)
-			root.User, root.Passwd = servers.RootUser, servers.RootPassword
-			db := harness.Open(t, root, "")
-			for _, text := range []string{
-				"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'",
-				"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON " + schema + ".* TO caller@'%'",
-			} {
-				harness.MustExec(t, db, text)
-			}
-			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%', caller@'%'") })
-			before := harness.Lost(t, db, "guest")
-			p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: guest, password: guest}}]
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		schema := harness.Database(t, server)
+		root := server.Config(schema)
+		root.User, root.Passwd = servers.RootUser, servers.RootPassword
+		db := harness.Open(t, root, "")
+		for _, text := range []string{
+			"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'",
+			"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON " + schema + ".* TO caller@'%'",
+		} {
+			harness.MustExec(t, db, text)
+		}
+		t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%', caller@'%'") })
+		before := harness.Lost(t, db, "guest")
+		p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: guest, password: guest}}]
 admin: {socket: unix:admin.sock}
 sources: {ids: {segment: {}}}
 rules: [{table: %s.t, column: id, source: ids}]
 `, server.Addr, schema))
-			as := server.Config(schema)
-			as.User, as.Passwd = "caller", "caller"
-			caller := harness.Open(t, as, p.Addr("a"))
-			harness.MustExec(t, caller, "INSERT INTO t (a) VALUES (1)")
-			if err := caller.Close(); err != nil {
-				t.Error(err)
-			}
-			harness.Lost(t, db, "caller") // it waits until the session is over, which a stop would cut
-			if err := p.Stop(time.Minute); err != nil {
-				t.Error(err)
-			}
-			if lost := harness.Lost(t, db, "guest") - before; lost != 0 {
-				t.Errorf("the server has lost %d", lost)
-			}
-		})
-	}
+		as := server.Config(schema)
+		as.User, as.Passwd = "caller", "caller"
+		caller := harness.Open(t, as, p.Addr("a"))
+		harness.MustExec(t, caller, "INSERT INTO t (a) VALUES (1)")
+		assert.NoError(t, caller.Close())
+		harness.Lost(t, db, "caller") // it waits until the session is over, which a stop would cut
+		assert.NoError(t, p.Stop(time.Minute))
+		assert.Equal(t, "the server has lost", harness.Lost(t, db, "guest")-before, 0)
+	})
 }
 
 func TestServeRefusesBadFile(t *testing.T) {
 	path := harness.WriteConfig(t, malformed)
 	got := runWith(t, "", "serve", "--config", path)
-	if got.status != statusFinding || got.out != "" {
-		t.Errorf("got %+v", got)
-	}
+	assert.True(t, got.status == statusFinding && got.out == "", "got %+v", got)
 	for _, line := range []string{":2:", ":4:", ":6:", ":7:"} {
 		holds(t, "standard error", got.err, path+line)
 	}
@@ -106,9 +90,7 @@ func serveUntilListening(t *testing.T, path string) (stop func() string) {
 	}
 	return sync.OnceValue(func() string {
 		cancel()
-		if s := <-status; s != statusFine {
-			t.Errorf("it ended with status %d", s)
-		}
+		assert.Equal(t, "it ended with status", <-status, statusFine)
 		return log.String()
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -23,15 +24,11 @@ sources: {ticket: {segment: {store: several}}}
 		t.Fatalf("set: %+v", got)
 	}
 	got := runWith(t, "", "source", "show", "ticket", "--config", path)
-	if got.status != statusFine {
-		t.Errorf("both are there: %+v", got)
-	}
+	assert.True(t, got.status == statusFine, "both are there: %+v", got)
 	path = config("app:app@tcp(127.0.0.1:1)/" + names[1])
 	for _, args := range [][]string{{}, {"--json"}} {
 		got = runWith(t, "", append([]string{"source", "show", "ticket", "--config", path}, args...)...)
-		if got.status != statusFinding {
-			t.Errorf("one is out: status %d, %s", got.status, got.out)
-		}
+		assert.True(t, got.status == statusFinding, "one is out: status %d, %s", got.status, got.out)
 		holds(t, "show", got.out, "127.0.0.1:1")
 		if len(args) == 0 {
 			holds(t, "show", got.out, "state   not all of its servers are used")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -34,9 +36,7 @@ func TestSourceSet(t *testing.T) {
 	idproxy := func(status int, args ...string) ran {
 		t.Helper()
 		got := runWith(t, "", append(args, "--config", path)...)
-		if got.status != status {
-			t.Fatalf("%q: status %d, want %d: %s%s", args, got.status, status, got.out, got.err)
-		}
+		assert.MustTrue(t, got.status == status, "%q: status %d, want %d: %s%s", args, got.status, status, got.out, got.err)
 		return got
 	}
 	holds(t, "list", idproxy(statusFine, "source", "list").out, "never used, begins at 5, or above the greatest id of its tables if that is more\n")
@@ -55,42 +55,27 @@ func TestSourceSet(t *testing.T) {
 	holds(t, "set of a snowflake", idproxy(statusFinding, "source", "set", "event_id", "150").err, "no segment")
 	holds(t, "set of 0", idproxy(statusUsage, "source", "set", "order_id", "0").err, "not a number from 1")
 
-	st, err := file.New(file.Config{Dir: filepath.Join(filepath.Dir(path), "ids")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(file.New(file.Config{Dir: filepath.Join(filepath.Dir(path), "ids")})).Must(t)
 	defer st.Close() //nolint:errcheck // read below
-	if _, _, err := st.Reserve(context.Background(), idsource.Ask{Key: "orders", Count: 10, Last: 1 << 60}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := st.Reserve(context.Background(), idsource.Ask{Key: "orders", Count: 10, Last: 1 << 60})
+	assert.Must(t, err)
 	holds(t, "set while in use", idproxy(statusFinding, "source", "set", "order_id", "1000").err, "process")
 	holds(t, "tune while in use", idproxy(statusFine, "source", "set", "order_id", "--step", "50", "--policy", "fixed").out, "tuned to step 50, step_policy fixed")
 	holds(t, "describe while in use", idproxy(statusFine, "source", "describe", "order_id").out, "next         160, used\nstep         50, in the store")
-	if to, err := st.Tuning(t.Context(), "orders"); to != (idsource.Tuning{Step: 50, Policy: "fixed"}) || err != nil {
-		t.Errorf("the process that uses the store finds %+v, %v", to, err)
-	}
+	assert.Of(st.Tuning(t.Context(), "orders")).Equal(t, "the process that uses the store finds", idsource.Tuning{Step: 50, Policy: "fixed"})
 
 	var list sourceList
-	if err := json.Unmarshal([]byte(idproxy(statusFine, "source", "list", "--json").out), &list); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, json.Unmarshal([]byte(idproxy(statusFine, "source", "list", "--json").out), &list))
 	s := list.Sources
-	if len(s) != 4 || *s[0].Next != 160 || !*s[0].Used || len(s[1].Series) != 1 || *s[1].Series[0].Next != 150 || s[2].Error == "" || *s[3].Worker != 3<<5|7 {
-		t.Errorf("list %+v", s)
-	}
+	assert.True(t, len(s) == 4 && *s[0].Next == 160 && *s[0].Used && len(s[1].Series) == 1 && *s[1].Series[0].Next == 150 && s[2].Error != "" && *s[3].Worker == 3<<5|7, "list %+v", s)
 	holds(t, "show of a source whose store is down", idproxy(statusFinding, "source", "show", "ticket").out, "refused")
 	holds(t, "show of series", idproxy(statusFine, "source", "show", "each").out, "ids_x: next 150")
-	if lines := strings.Count(idproxy(statusFine, "source", "list").out, "\n"); lines != 5 {
-		t.Errorf("source list has %d lines, want a head and one for each source", lines)
-	}
+	lines := strings.Count(idproxy(statusFine, "source", "list").out, "\n")
+	assert.True(t, lines == 5, "source list has %d lines, want a head and one for each source", lines)
 	for line := range strings.Lines(idproxy(statusFinding, "check", "--online").out) { // each server of a store says why it does not answer
-		if !strings.HasPrefix(line, path+":") {
-			t.Errorf("check --online: %q names no place", line)
-		}
+		assert.True(t, strings.HasPrefix(line, path+":"), "check --online: %q names no place", line)
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(path), "ids", "segments")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Remove(filepath.Join(filepath.Dir(path), "ids", "segments")))
 	holds(t, "show of a source whose file is gone", idproxy(statusFinding, "source", "show", "order_id").out, "segments: no such file")
 }
 
@@ -122,11 +107,8 @@ func TestDecode(t *testing.T) {
 		for _, want := range tt.want {
 			holds(t, strings.Join(tt.args, " "), got.out, want)
 		}
-		if got.status != tt.status {
-			t.Errorf("%q: status %d, want %d", tt.args, got.status, tt.status)
-		}
+		assert.Equal(t, fmt.Sprintf("%q: status", tt.args), got.status, tt.status)
 	}
-	if got := runWith(t, "", "decode", "--config", path, "event_id", "9223372036854775808"); got.status != statusFinding {
-		t.Errorf("an id of 64 bits: %+v", got)
-	}
+	got := runWith(t, "", "decode", "--config", path, "event_id", "9223372036854775808")
+	assert.True(t, got.status == statusFinding, "an id of 64 bits: %+v", got)
 }

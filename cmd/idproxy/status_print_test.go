@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
@@ -16,9 +17,7 @@ func TestStatusPrintsWhatItIsTold(t *testing.T) {
 		Sources: []monitor.Source{{Name: "s", Problem: hostile}}, Stores: []monitor.Store{{Name: "m", Problem: hostile}}, Switches: []monitor.Switch{{Name: "w", Problem: hostile}},
 	}
 	var out strings.Builder
-	if err := printState(&out, s); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, printState(&out, s))
 	const want = `a "quoted" \ \x1b[31m\a\nb\tc\u202e é`
 	if n := strings.Count(out.String(), want); n != 6 {
 		t.Errorf("%q stands there %d times, want 6:\n%q", want, n, out.String())

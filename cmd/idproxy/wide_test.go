@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 const wideConfig = `listeners: [{name: a, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}]
@@ -19,51 +21,45 @@ rules:
 // TestWideColumns has check and explain say which columns hold UUIDs and ObjectIds, and of what
 // type the others are.
 func TestWideColumns(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, server)
-			db := harness.Open(t, server.Config(name), "")
-			path := harness.WriteConfig(t, fmt.Sprintf(wideConfig, server.Addr, name))
-			for _, tt := range []struct{ pid, oid, check, explained string }{
-				{"CHAR(36)", "CHAR(24)", "", "'01900000-0000-7002-8000-000000000000'"},
-				{"CHAR(32)", "VARCHAR(50)", "", "'01900000000070028000000000000000'"},
-				{"BINARY(16)", "BINARY(12)", "", "X'01900000000070028000000000000000'"},
-				{"VARBINARY(20)", "VARBINARY(12)", "", "X'01900000000070028000000000000000'"},
-				{"BINARY(20)", "CHAR(24)", "t.pid: the column's type is BINARY(20), which cannot hold the ids of source public; CHAR(36), CHAR(32), VARCHAR", ""},
-				{"CHAR(30)", "CHAR(24)", "t.pid: the column's type is CHAR(30)", ""},
-				{"BIGINT", "CHAR(24)", "t.pid: the column's type is BIGINT", ""},
-				{"TEXT", "CHAR(24)", "t.pid: the column's type is TEXT", ""},
-				{"CHAR(36)", "VARCHAR(20)", "d.oid: the column's type is VARCHAR(20), which cannot hold the ids of source doc; CHAR(24), VARCHAR", ""},
-				{"CHAR(36) NOT NULL DEFAULT 'x'", "CHAR(24)", "t.pid: the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop it, unless", "'0190"},
-				{"CHAR(36) CHARACTER SET utf16", "CHAR(24)", "t.pid: the column's type is CHAR(36) CHARACTER SET utf16,", ""},
-				{"UUID", "CHAR(24)", "", "X'01900000000070028000000000000000'"},
-				{"INET6", "CHAR(24)", "t.pid: the column's type is INET6", ""},
-				{"UUID", "UUID", "d.oid: the column's type is UUID", ""},
-			} {
-				if strings.Contains(tt.pid, "UUID") || tt.pid == "INET6" {
-					if server.Kind.String() == "MySQL" {
-						continue
-					}
-				}
-				for _, text := range []string{
-					"DROP TABLE IF EXISTS t, d", "CREATE TABLE t (a INT, id BIGINT PRIMARY KEY, pid " + tt.pid + ")", "CREATE TABLE d (a INT, oid " + tt.oid + ")",
-				} {
-					if _, err := db.Exec(text); err != nil {
-						t.Fatal(err)
-					}
-				}
-				got := runWith(t, "", "check", "--online", "--config", path)
-				wrong := strings.Contains(got.out, ": error: ") || strings.Contains(got.out, ": warning: ")
-				if wrong != (tt.check != "") || !strings.Contains(got.out, tt.check) {
-					t.Errorf("%s, %s: check says %q, want %q", tt.pid, tt.oid, got.out, tt.check)
-				}
-				got = runWith(t, "", "explain", "--online", "--config", path, "--schema", name, "INSERT INTO t (a) VALUES (1)")
-				if tt.explained == "" && strings.HasPrefix(tt.check, "t.") != strings.Contains(got.out, "cannot hold the ids of source public") || !strings.Contains(got.out, tt.explained) {
-					t.Errorf("%s: explained by %q", tt.pid, got.out)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name := harness.Database(t, server)
+		db := harness.Open(t, server.Config(name), "")
+		path := harness.WriteConfig(t, fmt.Sprintf(wideConfig, server.Addr, name))
+		for _, tt := range []struct{ pid, oid, check, explained string }{
+			{"CHAR(36)", "CHAR(24)", "", "'01900000-0000-7002-8000-000000000000'"},
+			{"CHAR(32)", "VARCHAR(50)", "", "'01900000000070028000000000000000'"},
+			{"BINARY(16)", "BINARY(12)", "", "X'01900000000070028000000000000000'"},
+			{"VARBINARY(20)", "VARBINARY(12)", "", "X'01900000000070028000000000000000'"},
+			{"BINARY(20)", "CHAR(24)", "t.pid: the column's type is BINARY(20), which cannot hold the ids of source public; CHAR(36), CHAR(32), VARCHAR", ""},
+			{"CHAR(30)", "CHAR(24)", "t.pid: the column's type is CHAR(30)", ""},
+			{"BIGINT", "CHAR(24)", "t.pid: the column's type is BIGINT", ""},
+			{"TEXT", "CHAR(24)", "t.pid: the column's type is TEXT", ""},
+			{"CHAR(36)", "VARCHAR(20)", "d.oid: the column's type is VARCHAR(20), which cannot hold the ids of source doc; CHAR(24), VARCHAR", ""},
+			{"CHAR(36) NOT NULL DEFAULT 'x'", "CHAR(24)", "t.pid: the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop it, unless", "'0190"},
+			{"CHAR(36) CHARACTER SET utf16", "CHAR(24)", "t.pid: the column's type is CHAR(36) CHARACTER SET utf16,", ""},
+			{"UUID", "CHAR(24)", "", "X'01900000000070028000000000000000'"},
+			{"INET6", "CHAR(24)", "t.pid: the column's type is INET6", ""},
+			{"UUID", "UUID", "d.oid: the column's type is UUID", ""},
+		} {
+			if strings.Contains(tt.pid, "UUID") || tt.pid == "INET6" {
+				if server.Kind.String() == "MySQL" {
+					continue
 				}
 			}
-		})
-	}
+			for _, text := range []string{
+				"DROP TABLE IF EXISTS t, d", "CREATE TABLE t (a INT, id BIGINT PRIMARY KEY, pid " + tt.pid + ")", "CREATE TABLE d (a INT, oid " + tt.oid + ")",
+			} {
+				assert.Of(db.Exec(text)).Must(t)
+			}
+			got := runWith(t, "", "check", "--online", "--config", path)
+			wrong := strings.Contains(got.out, ": error: ") || strings.Contains(got.out, ": warning: ")
+			assert.True(t, wrong == (tt.check != "") && strings.Contains(got.out, tt.check), "%s, %s: check says %q, want %q", tt.pid, tt.oid, got.out, tt.check)
+			got = runWith(t, "", "explain", "--online", "--config", path, "--schema", name, "INSERT INTO t (a) VALUES (1)")
+			if tt.explained == "" && strings.HasPrefix(tt.check, "t.") != strings.Contains(got.out, "cannot hold the ids of source public") || !strings.Contains(got.out, tt.explained) {
+				t.Errorf("%s: explained by %q", tt.pid, got.out)
+			}
+		}
+	})
 }
 
 func TestWideOffline(t *testing.T) {
@@ -98,9 +94,7 @@ func TestWideOffline(t *testing.T) {
 			got = runWith(t, "", "explain", "--config", path, tt.args[1])
 		}
 		for _, want := range tt.want {
-			if got.status != tt.status || !strings.Contains(got.out+got.err, want) {
-				t.Errorf("%q: %+v, want status %d and %q", tt.args, got, tt.status, want)
-			}
+			assert.True(t, got.status == tt.status && strings.Contains(got.out+got.err, want), "%q: %+v, want status %d and %q", tt.args, got, tt.status, want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/lease"
 	"idproxy/idsource/snowflake"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -24,37 +25,18 @@ import (
 // TestWorkerStores makes pools in etcd and MariaDB, lets two programs' sources
 // take numbers, and looks at what commands say of it.
 func TestWorkerStores(t *testing.T) {
-	raft, err := servers.StartEtcd(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := servers.StartRedis(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keeper, err := servers.StartZooKeeper(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := servers.Start(t.Context(), servers.MariaDB, servers.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raft := assert.Of(servers.StartEtcd(t.Context())).Must(t)
+	cache := assert.Of(servers.StartRedis(t.Context())).Must(t)
+	keeper := assert.Of(servers.StartZooKeeper(t.Context())).Must(t)
+	db := assert.Of(servers.Start(t.Context(), servers.MariaDB, servers.Options{})).Must(t)
 	t.Cleanup(func() {
 		for _, stop := range []func() error{raft.Stop, cache.Stop, keeper.Stop, db.Stop} {
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, stop())
 		}
 	})
-	conn, err := sql.Open("mysql", db.DSN(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(sql.Open("mysql", db.DSN(""))).Must(t)
 	defer conn.Close() //nolint:errcheck // nothing is pending
-	if _, err := conn.ExecContext(t.Context(), "CREATE DATABASE idproxy"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(conn.ExecContext(t.Context(), "CREATE DATABASE idproxy")).Must(t)
 	for _, tt := range []struct{ name, store string }{
 		{"etcd", fmt.Sprintf(`{etcd: {endpoints: ["%s"]}}`, raft.Addr)},
 		{"redis", fmt.Sprintf(`{redis: {addrs: ["%s"]}}`, cache.Addr)},
@@ -73,47 +55,31 @@ func tryClocks(t *testing.T, addr string) {
 stores: {main: {etcd: {endpoints: ["%s"]}}}
 sources: {far_id: {snowflake: {workers: main}}}
 `, askedListener(t), addr))
-	if got := runWith(t, "", "worker", "--config", path, "add", "2", "--new-pool"); got.status != statusFine {
-		t.Fatalf("%+v", got)
-	}
-	c, err := client.New(client.Config{Endpoints: []string{addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := runWith(t, "", "worker", "--config", path, "add", "2", "--new-pool")
+	assert.MustTrue(t, got.status == statusFine, "%+v", got)
+	c := assert.Of(client.New(client.Config{Endpoints: []string{addr}})).Must(t)
 	defer c.Close() //nolint:errcheck // nothing is pending
 	for ahead, warns := range map[time.Duration]bool{time.Second: false, time.Minute: true} {
 		r := lease.Record{State: lease.Held, Token: "x", Label: "far:1", Beat: time.Now().Add(ahead).UnixMilli()}
-		if _, err := c.Put(t.Context(), "/idproxy/workers/far_id/number/0000000001", r.String()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(c.Put(t.Context(), "/idproxy/workers/far_id/number/0000000001", r.String())).Must(t)
 		got := runWith(t, "", "check", "--online", "--config", path)
-		if warned := strings.Contains(got.out, "behind the heartbeat of far:1"); warned != warns || warned != strings.Contains(got.out, "this host's clock is 5") {
-			t.Errorf("%v ahead: %+v", ahead, got)
-		}
+		warned := strings.Contains(got.out, "behind the heartbeat of far:1")
+		assert.True(t, warned == warns && warned == strings.Contains(got.out, "this host's clock is 5"), "%v ahead: %+v", ahead, got)
 	}
 }
 
 // running is a program's sources.
 func running(t *testing.T, path string) *sources.Sources {
 	t.Helper()
-	cfg, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := sources.Open(cfg, slog.New(slog.DiscardHandler), nil, net.Listen, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := assert.Of(config.Load(path)).Must(t)
+	s := assert.Of(sources.Open(cfg, slog.New(slog.DiscardHandler), nil, net.Listen, false)).Must(t)
 	return s
 }
 
 // numberOf has a source issue an id and returns the worker number in it.
 func numberOf(t *testing.T, s *sources.Sources, source, layout string) uint64 {
 	t.Helper()
-	l, err := snowflake.ParseLayout(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(snowflake.ParseLayout(layout)).Must(t)
 	id := make([]uint64, 1)
 	for try := 0; ; try++ {
 		err := s.Named()[source].(idsource.Series).Fill(t.Context(), id, 1)
@@ -132,9 +98,7 @@ func commands(t *testing.T, path string) func(status int, want string, args ...s
 	return func(status int, want string, args ...string) string {
 		t.Helper()
 		got := runWith(t, "", append(args, "--config", path)...)
-		if got.status != status || !strings.Contains(got.out+got.err, want) {
-			t.Fatalf("%q: %+v, want status %d and %q", args, got, status, want)
-		}
+		assert.MustTrue(t, got.status == status && strings.Contains(got.out+got.err, want), "%q: %+v, want status %d and %q", args, got, status, want)
 		return got.out
 	}
 }
@@ -149,16 +113,13 @@ sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbe
 	run(statusFine, "pool event_id: 4 added\n", "worker", "add", "4", "--new-pool")
 	run(statusFine, "1 dropped", "worker", "drop", "3")
 	one, two := running(t, path), running(t, path)
-	if a, b := numberOf(t, one, "event_id", "41/3/12"), numberOf(t, two, "event_id", "41/3/12"); a == b {
-		t.Errorf("both have worker number %d", a)
-	}
+	a, b := numberOf(t, one, "event_id", "41/3/12"), numberOf(t, two, "event_id", "41/3/12")
+	assert.True(t, a != b, "both have worker number %d", a)
 	run(statusFine, "held", "worker", "list")
 	run(statusFine, "SECONDS    since its holder was last heard of", "worker", "list")
 	run(statusFine, "are held", "check", "--online")
 	for _, s := range []*sources.Sources{one, two} {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close())
 	}
 	run(statusFine, "3 worker numbers are free, 0 are held", "check", "--online")
 }
@@ -173,12 +134,9 @@ sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20
 	run(statusFine, "0 of 1048576 numbers are taken for used", "worker", "add", "0", "--new-pool")
 	for want := range uint64(2) {
 		s := running(t, path)
-		if got := numberOf(t, s, "start_id", "31s/20/12"); got != want {
-			t.Errorf("start %d has number %d", want, got)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		got := numberOf(t, s, "start_id", "31s/20/12")
+		assert.True(t, got == want, "start %d has number %d", want, got)
+		assert.NoError(t, s.Close())
 	}
 	run(statusFine, "2 of 1048576 worker numbers were used", "check", "--online")
 	run(statusFine, "800000 of 1048576 numbers are taken for used", "worker", "add", "800000")
@@ -189,26 +147,14 @@ sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20
 
 // TestEtcdTLS has an etcd with TLS and users.
 func TestEtcdTLS(t *testing.T) {
-	s, err := servers.StartEtcdTLS(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(client.Config{Endpoints: []string{s.Addr}, TLS: s.TLS})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := assert.Of(servers.StartEtcdTLS(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, s.Stop()) })
+	c := assert.Of(client.New(client.Config{Endpoints: []string{s.Addr}, TLS: s.TLS})).Must(t)
 	defer c.Close() //nolint:errcheck // nothing is pending
 	_, err1 := c.UserAdd(t.Context(), "root", "secret")
 	_, err2 := c.UserGrantRole(t.Context(), "root", "root")
 	_, err3 := c.AuthEnable(t.Context())
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(err1, err2, err3))
 	files := fmt.Sprintf("ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key", s.Dir)
 	for _, tt := range []struct {
 		name, store string
@@ -235,9 +181,7 @@ sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: ma
 				for began := time.Now(); !right() && away(got.err) && time.Since(began) < 2*time.Minute; {
 					got = runWith(t, "", args...)
 				}
-				if !right() {
-					t.Errorf("%v: %+v; want error %q", args, got, tt.fails)
-				}
+				assert.True(t, right(), "%v: %+v; want error %q", args, got, tt.fails)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"idproxy/cmd/idproxy/sources"
 	"idproxy/idsource"
 	"idproxy/idsource/snowflake"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -19,15 +20,8 @@ import (
 // leasing is a configuration whose source leases its worker numbers from a private Redis.
 func leasing(t *testing.T) (path string, server *servers.Redis) {
 	t.Helper()
-	server, err := servers.StartRedis(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	server = assert.Of(servers.StartRedis(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 	return harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"]}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
@@ -53,12 +47,8 @@ func TestWorkerCommands(t *testing.T) {
 	run(statusFine, "dropped", "list")
 	run(statusFine, "2 added", "add", "4")
 	var l admin.Pool
-	if err := json.Unmarshal([]byte(run(statusFine, "", "list", "--json")), &l); err != nil {
-		t.Fatal(err)
-	}
-	if l.Pool != "event_id" || len(l.Workers) != 4 || l.Workers[2].State != "free" || l.Rests != 0 {
-		t.Errorf("list --json: %+v", l)
-	}
+	assert.Must(t, json.Unmarshal([]byte(run(statusFine, "", "list", "--json")), &l))
+	assert.True(t, l.Pool == "event_id" && len(l.Workers) == 4 && l.Workers[2].State == "free" && l.Rests == 0, "list --json: %+v", l)
 }
 
 // TestWorkerQuarantine: without the word of someone who knows, a new pool is
@@ -66,9 +56,7 @@ func TestWorkerCommands(t *testing.T) {
 func TestWorkerQuarantine(t *testing.T) {
 	path, _ := leasing(t)
 	got := runWith(t, "", "worker", "--config", path, "add", "2")
-	if got.status != statusFine || !strings.Contains(got.out, "its first number is given out in ") {
-		t.Errorf("%+v", got)
-	}
+	assert.True(t, got.status == statusFine && strings.Contains(got.out, "its first number is given out in "), "%+v", got)
 }
 
 func TestCheckPools(t *testing.T) {
@@ -77,21 +65,14 @@ func TestCheckPools(t *testing.T) {
 		t.Helper()
 		got := runWith(t, "", "check", "--online", "--config", path)
 		for _, w := range want {
-			if got.status != status || !strings.Contains(got.out, w) {
-				t.Errorf("check: %+v, want status %d and %q", got, status, w)
-			}
+			assert.True(t, got.status == status && strings.Contains(got.out, w), "check: %+v, want status %d and %q", got, status, w)
 		}
 	}
 	expect(statusFinding, "survives an outage of store leases of 900ms", "make it with idproxy worker add N")
 	runWith(t, "", "worker", "--config", path, "add", "2")
 	expect(statusFine, "2 worker numbers are free, 0 are held")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "41/3/12", "41/4/12", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(path)).Must(t)
+	assert.Must(t, os.WriteFile(path, []byte(strings.Replace(string(text), "41/3/12", "41/4/12", 1)), 0o600))
 	expect(statusFinding, "the pool in store leases is for ids of 41/3/12 since")
 }
 
@@ -99,13 +80,10 @@ func TestCheckPools(t *testing.T) {
 // third take over.
 func TestLeasedSources(t *testing.T) {
 	path, _ := leasing(t)
-	if got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool"); got.status != statusFine {
-		t.Fatalf("%+v", got)
-	}
+	got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool")
+	assert.MustTrue(t, got.status == statusFine, "%+v", got)
 	layout, err := snowflake.ParseLayout("41/3/12")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	seen := map[uint64]bool{}
 	use := func(s *sources.Sources) (worker uint64) {
 		ids := make([]uint64, 5000)
@@ -119,9 +97,7 @@ func TestLeasedSources(t *testing.T) {
 			}
 		}
 		for _, id := range ids {
-			if seen[id] {
-				t.Fatalf("%d is issued twice", id)
-			}
+			assert.MustTrue(t, !seen[id], "%d is issued twice", id)
 			seen[id] = true
 			worker = layout.Decode(id).Worker
 		}
@@ -129,33 +105,20 @@ func TestLeasedSources(t *testing.T) {
 	}
 	one, two := running(t, path), running(t, path)
 	a, b := use(one), use(two)
-	if a == b {
-		t.Errorf("both have worker number %d", a)
-	}
+	assert.True(t, a != b, "both have worker number %d", a)
 	list := runWith(t, "", "worker", "--config", path, "list")
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("%s:%d", host, os.Getpid()); strings.Count(list.out, want) < 2 {
-		t.Errorf("list does not show two of %s:\n%s", want, list.out)
-	}
-	if err := one.Close(); err != nil {
-		t.Error(err)
-	}
+	host := assert.Of(os.Hostname()).Must(t)
+	want := fmt.Sprintf("%s:%d", host, os.Getpid())
+	assert.True(t, strings.Count(list.out, want) >= 2, "list does not show two of %s:\n%s", want, list.out)
+	assert.NoError(t, one.Close())
 	three := running(t, path)
-	if c := use(three); c == b {
-		t.Errorf("a third program has worker number %d, which is in use", c)
-	}
+	c := use(three)
+	assert.True(t, c != b, "a third program has worker number %d, which is in use", c)
 	for _, s := range []*sources.Sources{two, three} {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close())
 	}
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "idproxy-leases", "event_id-*.lease"))
-	if err != nil || len(files) == 0 {
-		t.Errorf("files of the worker numbers: %q, %v", files, err)
-	}
+	assert.True(t, err == nil && len(files) != 0, "files of the worker numbers: %q, %v", files, err)
 }
 
 // TestWorkersRights gives the account in Redis the rights that docs/id-sources.md names, and then
@@ -169,9 +132,8 @@ sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heart
 	rights := []string{"+client|setname", "+evalsha", "+eval", "+info", "+time", "+hget", "+hset", "+hgetall", "+del", "+@sortedset"}
 	may := func(rights ...string) {
 		t.Helper()
-		if answer, err := server.Do(append([]string{"ACL", "SETUSER", "idp", "reset", "on", ">secret", "~idproxy:*"}, rights...)...); err != nil {
-			t.Fatal(answer, err)
-		}
+		answer, err := server.Do(append([]string{"ACL", "SETUSER", "idp", "reset", "on", ">secret", "~idproxy:*"}, rights...)...)
+		assert.Must(t, err, answer)
 	}
 	run := commands(t, path)
 	may(rights...)
@@ -179,9 +141,7 @@ sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heart
 	run(statusFine, "1 dropped", "worker", "drop", "3")
 	s := running(t, path)
 	numberOf(t, s, "event_id", "41/3/12")
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, s.Close())
 	run(statusFine, "free", "worker", "list")
 	may(rights[1:]...)
 	run(statusFinding, "client|setname", "worker", "list")
@@ -231,22 +191,14 @@ sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12}}}
 stores: {leases: {redis: {addrs: ["%s"]}}}
 sources: {event_id: {snowflake: {workers: leases}}}
 `, askedListener(t), servers[0].Addr))
-	if got := runWith(t, "", "worker", "--config", plain, "list"); got.status != statusFinding {
-		t.Errorf("without TLS: %+v", got)
-	}
+	got := runWith(t, "", "worker", "--config", plain, "list")
+	assert.True(t, got.status == statusFinding, "without TLS: %+v", got)
 }
 
 func redisTLS(t *testing.T) *servers.Redis {
 	t.Helper()
-	r, err := servers.StartRedisTLS(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := assert.Of(servers.StartRedisTLS(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, r.Stop()) })
 	return r
 }
 
@@ -259,12 +211,8 @@ sources: {order_id: {snowflake: {worker: "${WORKER}"}}, event_id: {snowflake: {w
 	for range 2 { // the second time after a clean end
 		s := running(t, path)
 		for _, source := range []string{"order_id", "event_id"} {
-			if got := numberOf(t, s, source, "41/10/12"); got != 5 {
-				t.Errorf("%s has number %d", source, got)
-			}
+			assert.Equal(t, source+" has number", numberOf(t, s, source, "41/10/12"), 5)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close())
 	}
 }

@@ -1,11 +1,14 @@
 package access
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // TestUsers: who is known by what, and what is left of it when others are the users.
@@ -15,33 +18,24 @@ func TestUsers(t *testing.T) {
 		name, secret string
 		known        bool
 	}{{"ann", "of-ann", true}, {"ann", "of-bob", false}, {"bob", "of-ann", false}, {"none", "of-ann", false}, {"", "", false}, {"ann", "", false}} {
-		if got := u.Named(tt.name, tt.secret); (got != nil) != tt.known || tt.known && got.Name != tt.name {
-			t.Errorf("%s with %q: %v", tt.name, tt.secret, got)
-		}
+		got := u.Named(tt.name, tt.secret)
+		assert.True(t, (got != nil) == tt.known && (!tt.known || got.Name == tt.name), "%s with %q: %v", tt.name, tt.secret, got)
 	}
 	ann, bob := u.Bearing("of-ann"), u.Bearing("of-bob")
-	if ann == nil || ann.Name != "ann" || bob == nil || u.Bearing("of-") != nil || u.Bearing("") != nil {
-		t.Fatalf("by tokens: %v, %v", ann, bob)
-	}
+	assert.MustTrue(t, ann != nil && ann.Name == "ann" && bob != nil && u.Bearing("of-") == nil && u.Bearing("") == nil, "by tokens: %v, %v", ann, bob)
 	for key, want := range map[string]bool{"orders": true, "app:x": true, "order": false, "orders2": false} {
 		if ann.May(key) != want || !bob.May(key) {
 			t.Errorf("may ask for %s: ann %v, bob %v", key, ann.May(key), bob.May(key))
 		}
 	}
-	if u.Still(ann) != ann {
-		t.Error("ann is no longer ann")
-	}
+	assert.True(t, u.Still(ann) == ann, "ann is no longer ann")
 	u.Replace([]User{{Name: "ann", Secret: DigestOf("of-ann"), Most: 7}, {Name: "bob", Secret: DigestOf("another")}})
-	if now := u.Still(ann); now == nil || now.Most != 7 {
-		t.Errorf("ann has other rights, and is %v", now)
-	}
-	if now := u.Still(bob); now != nil {
-		t.Errorf("bob has another secret, and is %v", now)
-	}
+	now := u.Still(ann)
+	assert.True(t, now != nil && now.Most == 7, "ann has other rights, and is %v", now)
+	now = u.Still(bob)
+	assert.True(t, now == nil, "bob has another secret, and is %v", now)
 	u.Replace(nil)
-	if u.Still(ann) != nil || u.Bearing("of-ann") != nil || u.Named("ann", "of-ann") != nil {
-		t.Error("ann is still there")
-	}
+	assert.True(t, u.Still(ann) == nil && u.Bearing("of-ann") == nil && u.Named("ann", "of-ann") == nil, "ann is still there")
 }
 
 // TestRate: a user has no more than his rate over time, and what was not given does not count.
@@ -57,19 +51,12 @@ func TestRate(t *testing.T) {
 			return wait
 		}
 		for range 10 {
-			if wait := ask(10); wait > 0 {
-				t.Fatalf("the first second's ids have to wait for %v", wait)
-			}
+			wait := ask(10)
+			assert.MustTrue(t, wait <= 0, "the first second's ids have to wait for %v", wait)
 		}
-		if wait := ask(1); wait != 10*time.Millisecond {
-			t.Errorf("one more has to wait for %v", wait)
-		}
-		if wait := r.Take(&User{Name: "other", Rate: 100}, 5000); wait > 0 {
-			t.Errorf("another user has to wait for %v", wait)
-		}
-		if wait := r.Take(&User{Name: "free"}, 1<<40); wait > 0 {
-			t.Errorf("one without a rate has to wait for %v", wait)
-		}
+		assert.Equal(t, "one more has to wait for", ask(1), 10*time.Millisecond)
+		assert.LessOrEqual(t, "another user has to wait for", r.Take(&User{Name: "other", Rate: 100}, 5000), 0)
+		assert.LessOrEqual(t, "one without a rate has to wait for", r.Take(&User{Name: "free"}, 1<<40), 0)
 		time.Sleep(10 * time.Millisecond)
 		if wait := ask(1000); wait > 0 { // more than a second's: he pays for it afterwards
 			t.Errorf("many at once have to wait for %v", wait)
@@ -79,15 +66,11 @@ func TestRate(t *testing.T) {
 		}
 		r.GiveBack(u, 1000)
 		had -= 1000
-		if wait := ask(1); wait > 0 {
-			t.Errorf("behind ids that were not given one has to wait for %v", wait)
-		}
+		assert.LessOrEqual(t, "behind ids that were not given one has to wait for", ask(1), 0)
 		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
 			ask(7)
 		}
-		if had < 60*100 || had > 61*100+10 {
-			t.Errorf("%d ids in a minute at 100 in a second", had)
-		}
+		assert.True(t, had >= 60*100 && had <= 61*100+10, "%d ids in a minute at 100 in a second", had)
 	})
 }
 
@@ -97,16 +80,12 @@ func TestSharedRate(t *testing.T) {
 	redis, http := Sharing(&rates), Sharing(&rates)
 	for _, shared := range []bool{false, true} {
 		u := &User{Name: "u", Rate: 10, Shared: shared}
-		if wait := redis.Take(u, 10); wait > 0 {
-			t.Errorf("shared %t: the first have to wait for %v", shared, wait)
-		}
-		if wait := http.Take(u, 10); wait > 0 != shared {
-			t.Errorf("shared %t: those of the other server have to wait for %v", shared, wait)
-		}
+		assert.LessOrEqual(t, fmt.Sprintf("shared %t: the first have to wait for", shared), redis.Take(u, 10), 0)
+		wait := http.Take(u, 10)
+		assert.True(t, wait > 0 == shared, "shared %t: those of the other server have to wait for %v", shared, wait)
 		redis.GiveBack(u, 10)
-		if wait := http.Take(u, 10); shared && wait > 0 {
-			t.Errorf("behind ids that were not given he has to wait for %v", wait)
-		}
+		wait = http.Take(u, 10)
+		assert.True(t, !shared || wait <= 0, "behind ids that were not given he has to wait for %v", wait)
 	}
 }
 
@@ -119,9 +98,7 @@ func TestNotes(t *testing.T) {
 		notes[NoteOf(name)] = text
 	}
 	users, errs := OfNotes(notes)
-	if !reflect.DeepEqual(users, []User{ann, bob}) || len(errs) != 5 {
-		t.Errorf("%+v, %v", users, errs)
-	}
+	assert.True(t, reflect.DeepEqual(users, []User{ann, bob}) && len(errs) == 5, "%+v, %v", users, errs)
 	if strings.Contains(ann.Note(), "of-ann") {
 		t.Errorf("the secret is in %s", ann.Note())
 	}

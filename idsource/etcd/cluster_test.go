@@ -8,23 +8,17 @@ import (
 	"time"
 
 	"idproxy/idsource/segment"
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
 // cluster starts three members.
 func cluster(t *testing.T) (all []*servers.Etcd, endpoints []string) {
 	t.Helper()
-	all, err := servers.StartEtcdCluster(t.Context(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all = assert.Of(servers.StartEtcdCluster(t.Context(), 3)).Must(t)
 	for _, m := range all {
 		endpoints = append(endpoints, m.Addr)
-		t.Cleanup(func() {
-			if err := m.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { assert.NoError(t, m.Stop()) })
 	}
 	return all, endpoints
 }
@@ -51,27 +45,19 @@ func TestLeaderKilled(t *testing.T) {
 	var stores [2]*Store
 	for i := range stores {
 		var err error
-		if stores[i], err = New(Config{Endpoints: endpoints}); err != nil {
-			t.Fatal(err)
-		}
+		stores[i], err = New(Config{Endpoints: endpoints})
+		assert.Must(t, err)
 		t.Cleanup(func() { _ = stores[i].Close() })
 	}
-	if err := stores[0].Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
-	src, err := segment.New(segment.Config{Name: "order_id", Store: stores[1], Step: 500_000, MaxStep: 500_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, stores[0].Advance(t.Context(), "k", 1))
+	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: stores[1], Step: 500_000, MaxStep: 500_000})).Must(t)
 	ids := make([]uint64, 5)
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // the first range
 		err := src.Fill(t.Context(), ids, 1)
 		if err == nil {
 			break
 		}
-		if time.Since(began) > time.Minute {
-			t.Fatal(err)
-		}
+		assert.MustTrue(t, time.Since(began) <= time.Minute, "%v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var filled atomic.Int64
@@ -79,9 +65,7 @@ func TestLeaderKilled(t *testing.T) {
 	go func() { // a client, 5000 ids a second
 		defer close(done)
 		for ctx.Err() == nil {
-			if err := src.Fill(context.Background(), ids, 1); err != nil {
-				t.Errorf("a source that holds ids: %v", err)
-			}
+			assert.NoError(t, src.Fill(context.Background(), ids, 1), "a source that holds ids")
 			filled.Add(1)
 			time.Sleep(time.Millisecond)
 		}
@@ -93,9 +77,7 @@ func TestLeaderKilled(t *testing.T) {
 		for range 5 { // each member has been asked
 			reserved(t, stores[0], &last)
 		}
-		if err := first.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, first.Kill())
 		began := time.Now()
 		elected := make(chan time.Duration)
 		go func() {
@@ -106,16 +88,10 @@ func TestLeaderKilled(t *testing.T) {
 		took, election := time.Since(began), <-elected
 		t.Logf("another leader %v after the one before was killed, a range after %v", election.Round(10*time.Millisecond), took.Round(10*time.Millisecond))
 		// A member answers by itself after 7 s that a question got lost with its leader.
-		if took-election > 5*time.Second {
-			t.Errorf("it took %v to have a range after another leader was elected", took-election)
-		}
-		if err := first.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.True(t, took-election <= 5*time.Second, "it took %v to have a range after another leader was elected", took-election)
+		assert.Must(t, first.Start(t.Context()))
 	}
-	if filled.Load() == 0 {
-		t.Error("no ids were had meanwhile")
-	}
+	assert.True(t, filled.Load() != 0, "no ids were had meanwhile")
 }
 
 // reserved has a range above the last one. It is one call.
@@ -124,11 +100,7 @@ func reserved(t *testing.T, s *Store, last *uint64) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lo, hi, err := s.Reserve(ctx, ask("k", 10))
-	if err != nil {
-		t.Fatalf("no range: %v", err)
-	}
-	if lo < *last {
-		t.Errorf("the range %d to %d was given before", lo, hi)
-	}
+	assert.Must(t, err, "no range")
+	assert.True(t, lo >= *last, "the range %d to %d was given before", lo, hi)
 	*last = hi
 }

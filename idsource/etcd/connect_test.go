@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 )
 
@@ -13,10 +14,7 @@ import (
 // other within a second or two, so that ids come soon after the cluster does.
 func TestConnectsAgain(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	attempts := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() {
@@ -36,19 +34,14 @@ func TestConnectsAgain(t *testing.T) {
 			attempts <- struct{}{}
 		}
 	}()
-	st, err := New(Config{Endpoints: []string{l.Addr().String()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(New(Config{Endpoints: []string{l.Addr().String()}})).Must(t)
 	defer st.Close() //nolint:errcheck // nothing is pending
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
 		for ctx.Err() == nil {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			if _, err := st.Position(ctx, "k"); err == nil {
-				t.Error("a position came of nowhere")
-			}
+			assert.Of(st.Position(ctx, "k")).Fails(t, "a position came of nowhere", "")
 			cancel()
 		}
 	}()
@@ -69,10 +62,7 @@ func TestForgottenConnection(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	f := holders.NewForward(t, s.Addr)
-	st, err := New(Config{Endpoints: []string{f.Addr()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(New(Config{Endpoints: []string{f.Addr()}})).Must(t)
 	defer st.Close() //nolint:errcheck // nothing is pending
 	reserve := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -80,19 +70,12 @@ func TestForgottenConnection(t *testing.T) {
 		_, _, err := st.Reserve(ctx, ask("k", 1))
 		return err
 	}
-	if err := st.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := st.Reserve(t.Context(), ask("k", 1)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Advance(t.Context(), "k", 1))
+	_, _, err := st.Reserve(t.Context(), ask("k", 1))
+	assert.Must(t, err)
 	f.Forget()
-	if err := reserve(); err == nil {
-		t.Error("the connection is not forgotten")
-	}
+	assert.Fails(t, "the connection is not forgotten", reserve(), "")
 	for end := time.Now().Add(2 * time.Minute); reserve() != nil; {
-		if time.Now().After(end) {
-			t.Fatal("no range in two minutes")
-		}
+		assert.MustTrue(t, !time.Now().After(end), "no range in two minutes")
 	}
 }

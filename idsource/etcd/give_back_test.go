@@ -8,6 +8,7 @@ import (
 	client "go.etcd.io/etcd/client/v3"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // twice is a client whose next transaction is heard twice by the cluster. The answer to the first
@@ -66,26 +67,17 @@ func TestGiveBackTwice(t *testing.T) {
 	reserve := func(st *Store) (lo, hi uint64) {
 		t.Helper()
 		lo, hi, err := st.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 10, Last: 1 << 40})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		return lo, hi
 	}
-	if err := st.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Advance(t.Context(), "k", 1))
 	lo, hi := reserve(st)
 	var armed atomic.Bool
 	var theirs [2]uint64
 	st.c.KV = twice{st.c.KV, &armed, func() { theirs[0], theirs[1] = reserve(other) }}
 	armed.Store(true)
-	if _, err := st.GiveBack(t.Context(), "k", lo, hi); err != nil {
-		t.Fatal(err)
-	}
-	if armed.Load() || theirs != [2]uint64{lo, hi} {
-		t.Fatalf("another process reserved %d to %d meanwhile, want %d to %d", theirs[0], theirs[1], lo, hi)
-	}
-	if lo, hi := reserve(st); lo < theirs[1] {
-		t.Errorf("%d to %d were reserved, and another process has %d to %d", lo, hi, theirs[0], theirs[1])
-	}
+	assert.Of(st.GiveBack(t.Context(), "k", lo, hi)).Must(t)
+	assert.MustTrue(t, !armed.Load() && theirs == [2]uint64{lo, hi}, "another process reserved %d to %d meanwhile, want %d to %d", theirs[0], theirs[1], lo, hi)
+	lo, hi = reserve(st)
+	assert.True(t, lo >= theirs[1], "%d to %d were reserved, and another process has %d to %d", lo, hi, theirs[0], theirs[1])
 }

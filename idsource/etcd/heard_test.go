@@ -9,6 +9,7 @@ import (
 	client "go.etcd.io/etcd/client/v3"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 )
 
@@ -71,9 +72,8 @@ func TestHeardTwice(t *testing.T) {
 		if err != nil || n != want || next.Load() != (want == 0) {
 			t.Errorf("Add up to %d = %d, %v, want %d; an answer was lost: %t", numbers, n, err, want, !next.Load())
 		}
-		if l, err := workers.List(ctx, "p"); err != nil || uint64(len(l.Records)) != numbers {
-			t.Errorf("%d numbers are there, want %d: %v", len(l.Records), numbers, err)
-		}
+		l, err := workers.List(ctx, "p")
+		assert.True(t, err == nil && uint64(len(l.Records)) == numbers, "%d numbers are there, want %d: %v", len(l.Records), numbers, err)
 	}
 	add(3, 3) // the pool itself is what is heard twice
 	add(5, 2)

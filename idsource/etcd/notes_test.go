@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 func TestNotes(t *testing.T) {
@@ -38,9 +39,7 @@ func TestNotes(t *testing.T) {
 		}
 		return nil
 	})
-	if err := one.Notes().Write(t.Context(), "back", "1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, one.Notes().Write(t.Context(), "back", "1"))
 	for limit := time.After(2 * time.Minute); ; {
 		select {
 		case all := <-told:

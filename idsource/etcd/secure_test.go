@@ -11,6 +11,7 @@ import (
 	client "go.etcd.io/etcd/client/v3"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -18,19 +19,9 @@ import (
 // newSecure starts an etcd with TLS and users, and one of idproxy's rights.
 func newSecure(t *testing.T) *servers.Etcd {
 	t.Helper()
-	s, err := servers.StartEtcdTLS(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(client.Config{Endpoints: []string{s.Addr}, TLS: s.TLS})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := assert.Of(servers.StartEtcdTLS(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, s.Stop()) })
+	c := assert.Of(client.New(client.Config{Endpoints: []string{s.Addr}, TLS: s.TLS})).Must(t)
 	defer c.Close() //nolint:errcheck // nothing is pending
 	ctx := t.Context()
 	for _, do := range []func() error{
@@ -47,9 +38,7 @@ func newSecure(t *testing.T) *servers.Etcd {
 		func() error { _, err := c.UserGrantRole(ctx, "app", "ids"); return err },
 		func() error { _, err := c.AuthEnable(ctx); return err },
 	} {
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, do())
 	}
 	return s
 }
@@ -59,36 +48,25 @@ func newSecure(t *testing.T) *servers.Etcd {
 func TestUser(t *testing.T) {
 	t.Parallel()
 	s := newSecure(t)
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	st, err := New(Config{Endpoints: []string{s.Addr}, Username: "app", Password: "secret", TLS: s.TLS})
-	if err != nil {
-		t.Fatalf("while the cluster is away: %v", err)
-	}
+	assert.Must(t, s.Signal(syscall.SIGSTOP))
+	st := assert.Of(New(Config{Endpoints: []string{s.Addr}, Username: "app", Password: "secret", TLS: s.TLS})).Must(t, "while the cluster is away")
 	t.Cleanup(func() { _ = st.Close() })
-	if err := s.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Signal(syscall.SIGCONT))
+	assert.Must(t, st.Advance(t.Context(), "k", 1))
 	var last uint64
 	reserved(t, st, &last)
 	again(t, s)
 	reserved(t, st, &last)
-	if keys, err := st.Keys(t.Context()); err != nil || len(keys) != 1 {
-		t.Errorf("keys %q, %v", keys, err)
-	}
+	keys, err := st.Keys(t.Context())
+	assert.True(t, err == nil && len(keys) == 1, "keys %q, %v", keys, err)
 	workers := st.Workers()
 	holders.Fill(t, workers, "p", 2)
 	a := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "x"}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 2 { // as one does who got no answer
-		if r, err := workers.Take(ctx, a); err != nil || r.Verdict != lease.Granted || r.Worker != 0 {
-			t.Errorf("a worker number: %+v, %v, want number 0", r, err)
-		}
+		r, err := workers.Take(ctx, a)
+		assert.True(t, err == nil && r.Verdict == lease.Granted && r.Worker == 0, "a worker number: %+v, %v, want number 0", r, err)
 	}
 }
 
@@ -114,9 +92,7 @@ func TestRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			st, err := New(Config{Endpoints: []string{s.Addr}, Username: tt.user, Password: tt.password, TLS: tt.tls})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, err)
 			defer st.Close() //nolint:errcheck // nothing is pending
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -126,9 +102,7 @@ func TestRefused(t *testing.T) {
 					break
 				}
 			}
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v, want an error with %q", err, tt.want)
-			}
+			assert.True(t, err != nil && strings.Contains(err.Error(), tt.want), "%v, want an error with %q", err, tt.want)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -26,15 +27,8 @@ func TestMain(m *testing.M) {
 
 func newServer(t *testing.T) *servers.Etcd {
 	t.Helper()
-	s, err := servers.StartEtcd(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := assert.Of(servers.StartEtcd(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, s.Stop()) })
 	return s
 }
 
@@ -45,18 +39,13 @@ func again(t *testing.T, s *servers.Etcd, do ...func() error) {
 	for _, f := range do {
 		errs = append(errs, f())
 	}
-	if err := errors.Join(append(errs, s.Start(t.Context()))...); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(append(errs, s.Start(t.Context()))...))
 }
 
 // newStore returns a store that asks nothing twice: on a busy machine it would, and skip a range.
 func newStore(t *testing.T, s *servers.Etcd) *Store {
 	t.Helper()
-	st, err := New(Config{Endpoints: []string{s.Addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(New(Config{Endpoints: []string{s.Addr}})).Must(t)
 	st.beside = time.Minute
 	t.Cleanup(func() { _ = st.Close() })
 	return st
@@ -64,10 +53,7 @@ func newStore(t *testing.T, s *servers.Etcd) *Store {
 
 func newSegment(t *testing.T, st *Store, wait time.Duration) *segment.Segment {
 	t.Helper()
-	src, err := segment.New(segment.Config{Name: "order_id", Store: st, Step: 10, MaxStep: 20, Wait: func() time.Duration { return wait }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: st, Step: 10, MaxStep: 20, Wait: func() time.Duration { return wait }})).Must(t)
 	t.Cleanup(func() { _ = src.Close(context.Background()) })
 	return src
 }
@@ -84,56 +70,37 @@ func TestStore(t *testing.T) {
 	if _, _, err := st.Reserve(ctx, ask("k", 5)); !errors.Is(err, idsource.ErrNoKey) {
 		t.Errorf("Reserve of a key that is not there: %v", err)
 	}
-	if p, err := st.Position(ctx, "k"); p != (idsource.Position{}) || err != nil {
-		t.Errorf("Position of a key that is not there: %+v, %v", p, err)
-	}
+	assert.Of(st.Position(ctx, "k")).Equal(t, "Position of a key that is not there", idsource.Position{})
 	for _, next := range []uint64{100, 50} {
-		if err := st.Advance(ctx, "k", next); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, st.Advance(ctx, "k", next))
 	}
-	if p, _ := st.Position(ctx, "k"); p != (idsource.Position{Next: 100}) {
-		t.Errorf("Position %+v, want 100, never used", p)
-	}
+	p, _ := st.Position(ctx, "k")
+	assert.True(t, p == (idsource.Position{Next: 100}), "Position %+v, want 100, never used", p)
 	for i, st := range []*Store{st, other, other, st, st} { // in turn: what each remembers is old
 		lo, hi, err := st.Reserve(ctx, ask("k", 5))
-		if want := uint64(100 + 5*i); err != nil || lo != want || hi != want+5 {
-			t.Errorf("range %d: [%d, %d), %v, want 5 ids from %d on", i, lo, hi, err, want)
-		}
+		want := uint64(100 + 5*i)
+		assert.True(t, err == nil && lo == want && hi == want+5, "range %d: [%d, %d), %v, want 5 ids from %d on", i, lo, hi, err, want)
 	}
-	if back, err := st.GiveBack(ctx, "k", 118, 120); back || err != nil {
-		t.Errorf("GiveBack of ids that are not the newest: %v, %v", back, err)
-	}
-	if back, err := other.GiveBack(ctx, "k", 122, 125); !back || err != nil {
-		t.Errorf("GiveBack: %v, %v", back, err)
-	}
+	assert.Of(st.GiveBack(ctx, "k", 118, 120)).Equal(t, "GiveBack of ids that are not the newest", false)
+	assert.Of(other.GiveBack(ctx, "k", 122, 125)).Equal(t, "GiveBack", true)
 	high := ask("k", 1)
 	high.High = 123
 	_, _, err := st.Reserve(ctx, high)
-	if e, ok := errors.AsType[*idsource.WentBackError](err); !ok || e.Next != 122 {
-		t.Errorf("Reserve below what is known: %v, want a WentBackError", err)
-	}
+	e, ok := errors.AsType[*idsource.WentBackError](err)
+	assert.True(t, ok && e.Next == 122, "Reserve below what is known: %v, want a WentBackError", err)
 	full := ask("k", 3)
 	full.Last = 123
 	_, _, err = other.Reserve(ctx, full)
 	if e, ok := errors.AsType[*idsource.FullError](err); !ok || e.Next != 122 {
 		t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
 	}
-	if err := st.Set(ctx, "k", 7); err != nil {
-		t.Fatal(err)
-	}
-	if p, _ := other.Position(ctx, "k"); p != (idsource.Position{Next: 7, Used: true}) {
-		t.Errorf("Position %+v, want 7", p)
-	}
-	if keys, err := st.Keys(ctx); err != nil || !slices.Equal(keys, []string{"k"}) {
-		t.Errorf("Keys %q, %v", keys, err)
-	}
-	if _, err := st.c.Put(ctx, prefix+"odd", "12"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.Position(ctx, "odd"); err == nil || !strings.Contains(err.Error(), "no idproxy") {
-		t.Errorf("a value of someone else's: %v", err)
-	}
+	assert.Must(t, st.Set(ctx, "k", 7))
+	p, _ = other.Position(ctx, "k")
+	assert.True(t, p == (idsource.Position{Next: 7, Used: true}), "Position %+v, want 7", p)
+	keys, err := st.Keys(ctx)
+	assert.True(t, err == nil && slices.Equal(keys, []string{"k"}), "Keys %q, %v", keys, err)
+	assert.Of(st.c.Put(ctx, prefix+"odd", "12")).Must(t)
+	assert.Of(st.Position(ctx, "odd")).Fails(t, "a value of someone else's", "no idproxy")
 }
 
 // TestServerKilled kills etcd in the middle of fetches of several processes.
@@ -175,9 +142,7 @@ func TestServerKilled(t *testing.T) {
 			if ok {
 				return
 			}
-			if time.Now().After(end) {
-				t.Fatalf("for a minute %s", what)
-			}
+			assert.MustTrue(t, !time.Now().After(end), "for a minute %s", what)
 		}
 	}
 	for round := range 3 {
@@ -199,9 +164,7 @@ func TestServerKilled(t *testing.T) {
 	stop()
 	wg.Wait()
 	slices.Sort(all)
-	if len(slices.Compact(slices.Clone(all))) != len(all) {
-		t.Error("an id came twice")
-	}
+	assert.True(t, len(slices.Compact(slices.Clone(all))) == len(all), "an id came twice")
 	t.Logf("%d ids, %d refusals", len(all), failed)
 }
 
@@ -222,14 +185,10 @@ func TestRestored(t *testing.T) {
 		}
 		return err
 	}
-	if err := fill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, fill())
 	again(t, s, func() error { return s.Save("backup") })
 	for range 20 {
-		if err := fill(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, fill())
 	}
 	highest := ids[29]
 	again(t, s, func() error { return s.Restore("backup") })
@@ -238,18 +197,13 @@ func TestRestored(t *testing.T) {
 		if err = fill(); err != nil {
 			break
 		}
-		if ids[0] <= highest {
-			t.Fatalf("ids from %d on came again, %d was given", ids[0], highest)
-		}
+		assert.MustTrue(t, ids[0] > highest, "ids from %d on came again, %d was given", ids[0], highest)
 		highest = ids[29]
 	}
-	if err == nil || !strings.Contains(err.Error(), "went back") {
-		t.Errorf("a process that ran: %v, want a refusal", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "went back"), "a process that ran: %v, want a refusal", err)
 	fresh := newSegment(t, newStore(t, s), time.Minute)
-	if err := fresh.Admit(t.Context(), "shop.orders.id", highest); !errors.Is(err, idsource.Behind) {
-		t.Errorf("Admit of a new process: %v, want kind Behind", err)
-	}
+	err = fresh.Admit(t.Context(), "shop.orders.id", highest)
+	assert.True(t, errors.Is(err, idsource.Behind), "Admit of a new process: %v, want kind Behind", err)
 	// The control: nothing else stops it.
 	if err := fresh.Fill(t.Context(), ids, 1); err != nil || ids[0] > highest {
 		t.Errorf("without Admit: ids from %d on, %v: was the data restored?", ids[0], err)
@@ -262,38 +216,26 @@ func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	st := newStore(t, s)
-	if err := st.Advance(t.Context(), "k", 500); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Advance(t.Context(), "k", 500))
 	text := func(st *Store) string {
 		r, err := st.c.Get(t.Context(), prefix+"k")
-		if err != nil || len(r.Kvs) != 1 {
-			t.Fatal(err)
-		}
+		assert.MustTrue(t, err == nil && len(r.Kvs) == 1, "%v", err)
 		return string(r.Kvs[0].Value)
 	}
 	old := text(st)
 	again(t, s, s.Renew)
 	st = newStore(t, s)
-	if _, err := st.c.Put(t.Context(), prefix+"k", old); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(st.c.Put(t.Context(), prefix+"k", old)).Must(t)
 	_, perr := st.Position(t.Context(), "k")
 	_, _, rerr := st.Reserve(t.Context(), ask("k", 1))
 	for _, err := range []error{perr, rerr, st.Advance(t.Context(), "k", 400)} {
-		if err == nil || !strings.Contains(err.Error(), "snapshot") {
-			t.Errorf("%v, want a refusal that tells of a snapshot", err)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), "snapshot"), "%v, want a refusal that tells of a snapshot", err)
 	}
-	if err := st.Advance(t.Context(), "k", 600); err != nil {
-		t.Fatal(err)
-	}
-	if lo, _, err := st.Reserve(t.Context(), ask("k", 1)); lo != 600 || err != nil {
-		t.Errorf("after the key was moved: %d, %v, want 600", lo, err)
-	}
-	if now := text(st); now == old {
-		t.Errorf("the key still says %s", now)
-	}
+	assert.Must(t, st.Advance(t.Context(), "k", 600))
+	lo, _, err := st.Reserve(t.Context(), ask("k", 1))
+	assert.True(t, lo == 600 && err == nil, "after the key was moved: %d, %v, want 600", lo, err)
+	now := text(st)
+	assert.True(t, now != old, "the key still says %s", now)
 }
 
 // TestOneRoundTrip counts revisions: a range is one write, and nothing else is
@@ -302,21 +244,15 @@ func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	st := newStore(t, s)
-	if err := st.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Advance(t.Context(), "k", 1))
 	before := st.revision
 	for range 10 {
-		if _, _, err := st.Reserve(t.Context(), ask("k", 7)); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := st.Reserve(t.Context(), ask("k", 7))
+		assert.Must(t, err)
 	}
-	if got := st.revision - before; got != 10 {
-		t.Errorf("10 ranges made %d revisions", got)
-	}
-	if _, err := New(Config{}); err == nil {
-		t.Error("a store without endpoints was made")
-	}
+	got := st.revision - before
+	assert.True(t, got == 10, "10 ranges made %d revisions", got)
+	assert.Of(New(Config{})).Fails(t, "a store without endpoints was made", "")
 }
 
 // TestCrowd has many processes take ranges of one series at once: each gets its own, and none is kept from it.
@@ -324,9 +260,7 @@ func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const processes, ranges = 16, 20
 	server := newServer(t)
-	if err := newStore(t, server).Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, newStore(t, server).Advance(t.Context(), "k", 1))
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	taken := map[uint64]bool{}
@@ -337,18 +271,14 @@ func TestCrowd(t *testing.T) {
 			for range ranges {
 				lo, _, err := st.Reserve(t.Context(), ask("k", 7))
 				mu.Lock()
-				if err != nil || taken[lo] {
-					t.Errorf("range from %d, taken before: %v, %v", lo, taken[lo], err)
-				}
+				assert.True(t, err == nil && !taken[lo], "range from %d, taken before: %v, %v", lo, taken[lo], err)
 				taken[lo] = true
 				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
-	if len(taken) != processes*ranges {
-		t.Errorf("%d ranges, want %d", len(taken), processes*ranges)
-	}
+	assert.Equal(t, "ranges", len(taken), processes*ranges)
 	t.Logf("%d processes took %d ranges each in %v, by %d revisions", processes, ranges, time.Since(began), len(taken))
 }
 
@@ -360,12 +290,9 @@ func TestTunesAndRemembers(t *testing.T) {
 		sourcetest.Remembers(t, s, key)
 	}
 	for range historyMost + 10 {
-		if _, _, err := s.Reserve(t.Context(), idsource.Ask{Key: "a", Count: 1, Floor: 1, Last: 1 << 40, By: "last:1"}); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := s.Reserve(t.Context(), idsource.Ask{Key: "a", Count: 1, Floor: 1, Last: 1 << 40, By: "last:1"})
+		assert.Must(t, err)
 	}
 	all, err := s.History(t.Context(), "a", 1<<40, 2*historyMost)
-	if len(all) != historyMost || all[historyMost-1].By != "last:1" || err != nil {
-		t.Errorf("%d ranges are kept, %v, want %d", len(all), err, historyMost)
-	}
+	assert.True(t, len(all) == historyMost && all[historyMost-1].By == "last:1" && err == nil, "%d ranges are kept, %v, want %d", len(all), err, historyMost)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -36,10 +37,7 @@ func openJob(j holders.Job) (lease.Store, error) {
 
 func jobAt(t *testing.T, s *servers.Etcd, pool string, off time.Duration) holders.Job {
 	t.Helper()
-	text, err := json.Marshal(place{s.Addr, off})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(json.Marshal(place{s.Addr, off})).Must(t)
 	return holders.Job{Store: text, Pool: pool, Rules: holders.Brisk.Lasting()}
 }
 
@@ -112,9 +110,7 @@ func TestWorkersOtherCluster(t *testing.T) {
 	b.Issues(t, 200)
 	a.End(t)
 	b.End(t)
-	if n := len(all.Twice()); n > 0 {
-		t.Errorf("%d ids twice", n)
-	}
+	assert.Equal(t, "ids twice", len(all.Twice()), 0)
 }
 
 // TestWorkersClocks has a host whose clock is behind take the number of one that
@@ -142,16 +138,13 @@ func TestWorkersClocks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			late, twice := followed(t, s, tt.name, follow{behind: tt.behind, kill: tt.kill, same: tt.same, waits: tt.waits})
-			if late > 0 || twice > 0 {
-				t.Errorf("%d ids carry a time that the holder before may have used, %d came twice", late, twice)
-			}
+			assert.True(t, late <= 0 && twice <= 0, "%d ids carry a time that the holder before may have used, %d came twice", late, twice)
 		})
 	}
 	t.Run("control", func(t *testing.T) {
 		t.Parallel()
-		if late, _ := followed(t, s, "control", follow{behind: 30 * time.Second, unsafe: holders.WithoutStart}); late == 0 {
-			t.Error("a holder that starts at its clock, not at the fence, is not noticed")
-		}
+		late, _ := followed(t, s, "control", follow{behind: 30 * time.Second, unsafe: holders.WithoutStart})
+		assert.True(t, late != 0, "a holder that starts at its clock, not at the fence, is not noticed")
 	})
 }
 

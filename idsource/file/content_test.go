@@ -2,16 +2,18 @@ package file
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestParsePositions(t *testing.T) {
 	good := positions{"a": {Next: 1}, "b\n": {Next: math.MaxUint64, Used: true}}
-	if got, err := parsePositions(good.render()); err != nil || len(got) != 2 || got["b\n"] != good["b\n"] {
-		t.Errorf("parsePositions of what was rendered: %+v, %v", got, err)
-	}
+	got, err := parsePositions(good.render())
+	assert.True(t, err == nil && len(got) == 2 && got["b\n"] == good["b\n"], "parsePositions of what was rendered: %+v, %v", got, err)
 	for _, tt := range []struct {
 		name  string
 		lines []string
@@ -31,9 +33,7 @@ func TestParsePositions(t *testing.T) {
 		{"twice", []string{`"a" 1 used`, `"a" 2 used`}, "line 3: keys are not in order"},
 	} {
 		_, err := parsePositions(seal(segmentsKind, tt.lines))
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
-		}
+		assert.Fails(t, tt.name, err, tt.want)
 	}
 }
 
@@ -44,13 +44,10 @@ func TestDamage(t *testing.T) {
 		for bit := range 8 {
 			bad := bytes.Clone(whole)
 			bad[i] ^= 1 << bit
-			if p, err := parsePositions(bad); err == nil {
-				t.Errorf("byte %d, bit %d flipped: read as %+v", i, bit, p)
-			}
+			p, err := parsePositions(bad)
+			assert.True(t, err != nil, "byte %d, bit %d flipped: read as %+v", i, bit, p)
 		}
-		if _, err := parsePositions(whole[:i]); err == nil {
-			t.Errorf("the first %d bytes were read as a whole file", i)
-		}
+		assert.Of(parsePositions(whole[:i])).Fails(t, fmt.Sprintf("the first %d bytes were read as a whole file", i), "")
 	}
 }
 
@@ -89,9 +86,7 @@ func FuzzParse(f *testing.F) {
 					again = f.render()
 				}
 			}
-			if again != nil && !bytes.Equal(in, again) {
-				t.Errorf("%q was read as what is written %q", in, again)
-			}
+			assert.True(t, again == nil || bytes.Equal(in, again), "%q was read as what is written %q", in, again)
 		}
 	})
 }

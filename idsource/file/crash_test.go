@@ -15,26 +15,19 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // child starts a process that issues ids of the store in dir.
 func child(t *testing.T, kind, dir string) (*exec.Cmd, io.Reader, *bytes.Buffer) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exe := assert.Of(os.Executable()).Must(t)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), childEnv+"="+kind, childEnv+"_DIR="+dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := assert.Of(cmd.StdoutPipe()).Must(t)
+	assert.Must(t, cmd.Start())
 	return cmd, bufio.NewReader(out), &stderr
 }
 
@@ -45,9 +38,7 @@ func life(t *testing.T, kind, dir string) (ids []uint64) {
 	cmd, out, stderr := child(t, kind, dir)
 	var first [8]byte
 	for range 100 { // however busy the machine is
-		if _, err := io.ReadFull(out, first[:]); err != nil {
-			t.Fatalf("%d ids came: %v, %s", len(ids), err, stderr)
-		}
+		assert.Of(io.ReadFull(out, first[:])).Must(t, len(ids), "ids came", stderr)
 		ids = append(ids, binary.BigEndian.Uint64(first[:]))
 	}
 	kill := time.AfterFunc(time.Duration(rand.IntN(40_000))*time.Microsecond, func() { _ = cmd.Process.Kill() })
@@ -60,9 +51,7 @@ func life(t *testing.T, kind, dir string) (ids []uint64) {
 		ids = append(ids, binary.BigEndian.Uint64(b[:]))
 	}
 	_ = cmd.Wait() // killed
-	if stderr.Len() > 0 {
-		t.Fatalf("child: %s", stderr)
-	}
+	assert.MustTrue(t, stderr.Len() <= 0, "child: %s", stderr)
 	return ids
 }
 
@@ -73,15 +62,12 @@ func TestKillNine(t *testing.T) {
 			seen := map[uint64]int{}
 			for n := range 12 {
 				for _, id := range life(t, kind, dir) {
-					if before, twice := seen[id]; twice {
-						t.Fatalf("life %d issued id %d, which life %d had issued", n, id, before)
-					}
+					before, twice := seen[id]
+					assert.MustTrue(t, !twice, "life %d issued id %d, which life %d had issued", n, id, before)
 					seen[id] = n
 				}
 			}
-			if len(seen) < 1000 {
-				t.Errorf("only %d ids in all lives", len(seen))
-			}
+			assert.True(t, len(seen) >= 1000, "only %d ids in all lives", len(seen))
 		})
 	}
 }
@@ -100,21 +86,15 @@ func ascends(t *testing.T, kind string) bool {
 			count++
 		}
 	}
-	if count < 1000 {
-		t.Errorf("only %d ids in all lives", count)
-	}
+	assert.True(t, count >= 1000, "only %d ids in all lives", count)
 	return true
 }
 
 func TestKillNineAdvance(t *testing.T) {
 	for _, kind := range []string{"segment", "snowflake"} {
 		t.Run(kind, func(t *testing.T) {
-			if !ascends(t, kind+"+advance") {
-				t.Error("an id came that lies at or below one the source had been moved past")
-			}
-			if ascends(t, kind+"+forget") {
-				t.Error("a source that was not moved is not noticed: the test proves nothing")
-			}
+			assert.True(t, ascends(t, kind+"+advance"), "an id came that lies at or below one the source had been moved past")
+			assert.True(t, !ascends(t, kind+"+forget"), "a source that was not moved is not noticed: the test proves nothing")
 		})
 	}
 }
@@ -131,9 +111,7 @@ func TestLockedByProcess(t *testing.T) {
 				_, _ = io.Copy(io.Discard, out)
 				_ = cmd.Wait()
 			}()
-			if _, err := io.ReadFull(out, make([]byte, 8)); err != nil {
-				t.Fatalf("no id came: %v, %s", err, stderr)
-			}
+			assert.Of(io.ReadFull(out, make([]byte, 8))).Must(t, "no id came", stderr)
 			st := newStore(t, dir)
 			var err error
 			if kind == "segment" {
@@ -141,9 +119,8 @@ func TestLockedByProcess(t *testing.T) {
 			} else {
 				_, err = st.Acquire(t.Context(), 7, testShape)
 			}
-			if want := fmt.Sprintf("held by process %d", cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("error %v, want %q in it", err, want)
-			}
+			want := fmt.Sprintf("held by process %d", cmd.Process.Pid)
+			assert.True(t, err != nil && strings.Contains(err.Error(), want), "error %v, want %q in it", err, want)
 		})
 	}
 }

@@ -9,58 +9,37 @@ import (
 	"time"
 
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 func TestNotes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ids")
-	one, err := New(Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := New(Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := assert.Of(New(Config{Dir: dir})).Must(t)
+	other := assert.Of(New(Config{Dir: dir})).Must(t)
 	sourcetest.Notes(t, one.Notes(), other.Notes())
 }
 
 // TestNotesComeBack: who watches hears of notes that can be read again, although they are the same.
 func TestNotesComeBack(t *testing.T) {
-	s, err := New(Config{Dir: filepath.Join(t.TempDir(), "ids")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Notes().Write(t.Context(), "a", "1"); err != nil {
-		t.Fatal(err)
-	}
+	s := assert.Of(New(Config{Dir: filepath.Join(t.TempDir(), "ids")})).Must(t)
+	assert.Must(t, s.Notes().Write(t.Context(), "a", "1"))
 	path := filepath.Join(s.dir, notesFile)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := assert.Of(os.ReadFile(path)).Must(t)
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
 	heard, failed := 0, 0
 	s.Notes().Watch(ctx, func(all map[string]string) {
-		if all["a"] != "1" {
-			t.Errorf("%q", all)
-		}
+		assert.True(t, all["a"] == "1", "%q", all)
 		if heard++; heard == 2 {
 			end()
 			return
 		}
-		if err := os.WriteFile(path, []byte("none"), 0o600); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte("none"), 0o600))
 	}, func(error) {
 		failed++
-		if err := os.WriteFile(path, good, 0o600); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.WriteFile(path, good, 0o600))
 	})
-	if heard != 2 || failed == 0 {
-		t.Errorf("heard %d times, failed %d times", heard, failed)
-	}
+	assert.True(t, heard == 2 && failed != 0, "heard %d times, failed %d times", heard, failed)
 }
 
 func FuzzNotes(f *testing.F) {
@@ -72,8 +51,6 @@ func FuzzNotes(f *testing.F) {
 			return
 		}
 		again, err := parseNotes(renderNotes(all))
-		if err != nil || !maps.Equal(again, all) {
-			t.Errorf("%q becomes %q, %v", all, again, err)
-		}
+		assert.True(t, err == nil && maps.Equal(again, all), "%q becomes %q, %v", all, again, err)
 	})
 }

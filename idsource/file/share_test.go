@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // reserved counts how often each number was given.
@@ -37,9 +38,7 @@ func (r *reserved) twice() (n int) {
 func TestShare(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	stores := []*Store{newStore(t, dir), newStore(t, dir)}
-	if err := stores[0].Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, stores[0].Advance(t.Context(), "k", 1))
 	_, err := stores[1].Position(t.Context(), "k")
 	wantError(t, "beside one that does not share", err, "held by process")
 	for _, s := range stores {
@@ -60,19 +59,12 @@ func TestShare(t *testing.T) {
 		})
 	}
 	using.Wait()
-	if n := all.twice(); n > 0 || len(all.times) != 250 {
-		t.Errorf("%d of %d numbers were reserved twice", n, len(all.times))
-	}
-	if back, err := stores[0].GiveBack(t.Context(), "k", 246, 251); err != nil || !back {
-		t.Errorf("given back: %v, %v", back, err)
-	}
-	if p, err := stores[1].Position(t.Context(), "k"); err != nil || p != (idsource.Position{Next: 246, Used: true}) {
-		t.Errorf("it stands at %+v, %v", p, err)
-	}
+	n := all.twice()
+	assert.True(t, n <= 0 && len(all.times) == 250, "%d of %d numbers were reserved twice", n, len(all.times))
+	assert.Of(stores[0].GiveBack(t.Context(), "k", 246, 251)).Equal(t, "given back", true)
+	assert.Of(stores[1].Position(t.Context(), "k")).Equal(t, "it stands at", idsource.Position{Next: 246, Used: true})
 	stores[1].Share(false)
-	if _, err := stores[1].Position(t.Context(), "k"); err != nil {
-		t.Error(err)
-	}
+	assert.Of(stores[1].Position(t.Context(), "k")).NoError(t)
 	_, err = stores[0].Position(t.Context(), "k")
 	wantError(t, "beside one that shares no more", err, "held by process")
 }
@@ -84,20 +76,14 @@ func TestShareReadsAnew(t *testing.T) {
 	a, b := newStore(t, dir), newStore(t, dir)
 	a.Share(true)
 	b.Share(true)
-	if err := a.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, a.Advance(t.Context(), "k", 1))
 	all := reserved{times: map[uint64]int{}}
 	stale := positions{"k": {Next: 1}}
 	for _, s := range []*Store{a, b} {
 		s.keys = maps.Clone(stale)
 		lo, hi, err := s.Reserve(t.Context(), ask("k", 5))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		all.add(lo, hi)
 	}
-	if all.twice() != 5 {
-		t.Errorf("%v: the test finds nothing", all.times)
-	}
+	assert.True(t, all.twice() == 5, "%v: the test finds nothing", all.times)
 }

@@ -3,6 +3,7 @@ package file
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,21 +15,15 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/snowflake"
+	"idproxy/integration/assert"
 )
 
 var testShape = idsource.Shape{Layout: "41/10/12", Epoch: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
 
 func newStore(t *testing.T, dir string) *Store {
 	t.Helper()
-	s, err := New(Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	s := assert.Of(New(Config{Dir: dir})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, s.Close(), "Close") })
 	return s
 }
 
@@ -38,9 +33,7 @@ func ask(key string, n uint64) idsource.Ask {
 
 func wantError(t *testing.T, what string, err error, text string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), text) {
-		t.Errorf("%s: %v, want an error with %q", what, err, text)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), text), "%s: %v, want an error with %q", what, err, text)
 }
 
 func TestReserve(t *testing.T) {
@@ -66,30 +59,20 @@ func TestReserve(t *testing.T) {
 		{"reopen", s.Close, idsource.Position{Next: 1001, Used: true}},
 	}
 	for _, st := range steps {
-		if err := st.do(); err != nil {
-			t.Fatalf("%s: %v", st.name, err)
-		}
-		if got, err := s.Position(ctx, "k"); got != st.want || err != nil {
-			t.Fatalf("%s: position %+v, %v, want %+v", st.name, got, err, st.want)
-		}
+		assert.Must(t, st.do(), st.name)
+		got, err := s.Position(ctx, "k")
+		assert.MustTrue(t, got == st.want && err == nil, "%s: position %+v, %v, want %+v", st.name, got, err, st.want)
 	}
 	_, _, err := s.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Floor: 5000, Last: 9000, High: 1002})
-	if back, ok := errors.AsType[*idsource.WentBackError](err); !ok || back.Next != 1001 {
-		t.Errorf("Reserve of a key that stands lower than known: %v, want a WentBackError", err)
-	}
+	back, ok := errors.AsType[*idsource.WentBackError](err)
+	assert.True(t, ok && back.Next == 1001, "Reserve of a key that stands lower than known: %v, want a WentBackError", err)
 	_, _, err = s.Reserve(ctx, ask("k", 1))
-	if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != 1001 {
-		t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
-	}
-	if err := s.Advance(ctx, "begun by its first range", 0); err != nil {
-		t.Error(err)
-	}
-	if keys, err := s.Keys(ctx); len(keys) != 2 || err != nil {
-		t.Errorf("keys %q, %v, want the two that were made", keys, err)
-	}
-	if p, err := s.Position(ctx, "l"); p != (idsource.Position{}) || err != nil {
-		t.Errorf("a key nobody made stands at %+v, %v", p, err)
-	}
+	full, ok := errors.AsType[*idsource.FullError](err)
+	assert.True(t, ok && full.Next == 1001, "Reserve beyond the last id: %v, want a FullError", err)
+	assert.NoError(t, s.Advance(ctx, "begun by its first range", 0))
+	keys, err := s.Keys(ctx)
+	assert.True(t, len(keys) == 2 && err == nil, "keys %q, %v, want the two that were made", keys, err)
+	assert.Of(s.Position(ctx, "l")).Equal(t, "a key nobody made stands at", idsource.Position{})
 }
 
 func TestHostileKeys(t *testing.T) {
@@ -97,26 +80,19 @@ func TestHostileKeys(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
 	for i, key := range keys {
-		if err := s.Advance(t.Context(), key, uint64(100*i+1)); err != nil {
-			t.Fatalf("Advance(%.20q): %v", key, err)
-		}
+		assert.Must(t, s.Advance(t.Context(), key, uint64(100*i+1)), fmt.Sprintf("Advance(%.20q)", key))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Close())
 	for i, key := range keys {
-		if p, err := s.Position(t.Context(), key); p.Next != uint64(100*i+1) || err != nil {
-			t.Errorf("Position(%.20q) = %+v, %v after reading the file", key, p, err)
-		}
+		p, err := s.Position(t.Context(), key)
+		assert.True(t, p.Next == uint64(100*i+1) && err == nil, "Position(%.20q) = %+v, %v after reading the file", key, p, err)
 	}
 }
 
 // dropLock has the kernel give up the lock of the positions. The store believes that it has it.
 func dropLock(t *testing.T, s *Store) {
 	t.Helper()
-	if err := syscall.Flock(int(s.lock.file.Fd()), syscall.LOCK_UN); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, syscall.Flock(int(s.lock.file.Fd()), syscall.LOCK_UN))
 }
 
 // guard says whether what a test is about is at work; without it the test must notice.
@@ -133,9 +109,7 @@ func issueFromTwo(t *testing.T, locked guard) (twice bool, err error) {
 	dir := filepath.Join(t.TempDir(), "data")
 	a, b := newStore(t, dir), newStore(t, dir)
 	seen := map[uint64]bool{}
-	if err := a.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, a.Advance(t.Context(), "k", 1))
 	if !locked {
 		dropLock(t, a)
 	}
@@ -153,13 +127,10 @@ func issueFromTwo(t *testing.T, locked guard) (twice bool, err error) {
 
 func TestLock(t *testing.T) {
 	twice, err := issueFromTwo(t, guarded)
-	if twice {
-		t.Error("two stores of one folder issued an id twice")
-	}
+	assert.True(t, !twice, "two stores of one folder issued an id twice")
 	wantError(t, "second store", err, "held by process")
-	if twice, err := issueFromTwo(t, bare); !twice || err != nil {
-		t.Errorf("without the lock no id was issued twice (%v): the test proves nothing", err)
-	}
+	twice, err = issueFromTwo(t, bare)
+	assert.True(t, twice && err == nil, "without the lock no id was issued twice (%v): the test proves nothing", err)
 }
 
 func TestWorkerLock(t *testing.T) {
@@ -169,9 +140,7 @@ func TestWorkerLock(t *testing.T) {
 			Name: "event_id", Fences: st, Worker: 7, Layout: "40/10/2", Epoch: time.Now().Add(-time.Hour),
 			Sequence: "zero", Wait: func() time.Duration { return wait },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		t.Cleanup(func() {
 			if err := src.Close(t.Context()); err != nil {
 				t.Logf("Close: %v", err) // the second holder may not be able to
@@ -182,31 +151,23 @@ func TestWorkerLock(t *testing.T) {
 		return ids[0], err
 	}
 	a, b := newStore(t, dir), newStore(t, dir)
-	if _, err := fillOne(a, time.Minute); err != nil {
-		t.Fatalf("first holder: %v", err)
-	}
+	assert.Of(fillOne(a, time.Minute)).Must(t, "first holder")
 	_, err := fillOne(b, 2*time.Second)
 	wantError(t, "second holder", err, "held by process")
-	if !errors.Is(err, idsource.NotReady) {
-		t.Errorf("second holder: %v, want kind NotReady", err)
-	}
+	assert.True(t, errors.Is(err, idsource.NotReady), "second holder: %v, want kind NotReady", err)
 }
 
 func TestFolder(t *testing.T) {
 	remove := func(names ...string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			for _, n := range names {
-				if err := os.Remove(filepath.Join(dir, n)); err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, os.Remove(filepath.Join(dir, n)))
 			}
 		}
 	}
 	write := func(name, text string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 	}
 	for _, tt := range []struct {
@@ -244,9 +205,7 @@ func TestFolder(t *testing.T) {
 				}
 				return l.Release(t.Context(), l.Fence()+10)
 			}
-			if err := use(); err != nil {
-				t.Fatalf("first use: %v", err)
-			}
+			assert.Must(t, use(), "first use")
 			tt.damage(t, dir)
 			if err := use(); tt.want != "" {
 				wantError(t, "second use", err, tt.want)
@@ -262,21 +221,13 @@ func TestCreate(t *testing.T) {
 	var log bytes.Buffer
 	dir := filepath.Join(parent, "data")
 	for range 2 {
-		s, err := New(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Open(t.Context()); err != nil {
-			t.Fatalf("Open: %v", err)
-		}
+		s := assert.Of(New(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})).Must(t)
+		assert.Must(t, s.Open(t.Context()), "Open")
 	}
-	if n := strings.Count(log.String(), "unique on this host only"); n != 1 {
-		t.Errorf("%d warnings, want 1 when the folder is created: %s", n, &log)
-	}
+	n := strings.Count(log.String(), "unique on this host only")
+	assert.True(t, n == 1, "%d warnings, want 1 when the folder is created: %s", n, &log)
 	left, err := os.ReadDir(parent)
-	if err != nil || len(left) != 1 {
-		t.Errorf("%d entries beside the folder, %v, want it alone", len(left), err)
-	}
+	assert.True(t, err == nil && len(left) == 1, "%d entries beside the folder, %v, want it alone", len(left), err)
 	empty := t.TempDir()
 	wantError(t, "empty folder", newStore(t, empty).Open(t.Context()), "is no id store")
 	wantError(t, "no parent", newStore(t, filepath.Join(parent, "no", "data")).Open(t.Context()), "no such file")
@@ -296,70 +247,44 @@ func TestCreateTogether(t *testing.T) {
 				t.Errorf("worker %d: %v", worker, err)
 				return
 			}
-			if err := l.Release(t.Context(), worker+1); err != nil {
-				t.Errorf("worker %d: %v", worker, err)
-			}
+			assert.NoError(t, l.Release(t.Context(), worker+1), "worker", worker)
 		})
 	}
 	wg.Wait()
-	data, err := readFile(filepath.Join(dir, workersFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := parseWorkers(data); len(got) != 16 || err != nil {
-		t.Errorf("workers %v, %v, want 16", got, err)
-	}
+	data := assert.Of(readFile(filepath.Join(dir, workersFile))).Must(t)
+	got, err := parseWorkers(data)
+	assert.True(t, len(got) == 16 && err == nil, "workers %v, %v, want 16", got, err)
 }
 
 func TestWriteFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
 	block := filepath.Join(dir, segmentsFile+".tmp")
-	if err := os.Mkdir(block, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(block, 0o700))
 	_, _, err := s.Reserve(t.Context(), ask("k", 10))
 	wantError(t, "Reserve", err, "is a directory")
-	if err := os.Remove(block); err != nil {
-		t.Fatal(err)
-	}
-	if lo, hi, err := s.Reserve(t.Context(), ask("k", 10)); lo != 1 || hi != 11 || err != nil {
-		t.Errorf("Reserve = %d, %d, %v", lo, hi, err)
-	}
+	assert.Must(t, os.Remove(block))
+	lo, hi, err := s.Reserve(t.Context(), ask("k", 10))
+	assert.True(t, lo == 1 && hi == 11 && err == nil, "Reserve = %d, %d, %v", lo, hi, err)
 }
 
 // A folder put in the place of the one in use belongs to whoever locks it next.
 func TestFolderReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
 	l, err := s.Acquire(t.Context(), 7, testShape)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
+	assert.Must(t, os.Rename(dir, dir+".old"))
 	other := newStore(t, dir)
-	if err := other.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
-	lo, err := other.Acquire(t.Context(), 7, testShape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, other.Advance(t.Context(), "k", 1))
+	lo := assert.Of(other.Acquire(t.Context(), 7, testShape)).Must(t)
 	_, _, err = s.Reserve(t.Context(), ask("k", 10))
 	wantError(t, "Reserve", err, "replaced")
 	wantError(t, "Raise", l.Raise(t.Context(), 5), "replaced")
 	for _, l := range []idsource.Lease{l, lo} {
-		if err := l.Release(t.Context(), 0); err != nil {
-			t.Errorf("Release: %v", err)
-		}
+		assert.NoError(t, l.Release(t.Context(), 0), "Release")
 	}
 }
 
@@ -367,17 +292,10 @@ func TestLeaseKeepsFence(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
 	for _, want := range []uint64{0, 100, 90} {
-		l, err := s.Acquire(t.Context(), 7, testShape)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := l.Fence(); got != want {
-			t.Errorf("fence %d, want %d", got, want)
-		}
+		l := assert.Of(s.Acquire(t.Context(), 7, testShape)).Must(t)
+		assert.Equal(t, "fence", l.Fence(), want)
 		next := map[uint64]uint64{0: 100, 100: 90, 90: 0}[want]
-		if err := l.Release(t.Context(), next); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, l.Release(t.Context(), next))
 	}
 }
 
@@ -388,36 +306,23 @@ func TestNumberOfSeveralSources(t *testing.T) {
 	s := newStore(t, dir)
 	take := func(s *Store, fence uint64) idsource.Lease {
 		t.Helper()
-		l, err := s.Acquire(t.Context(), 7, testShape)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l.Fence() != fence {
-			t.Errorf("fence %d, want %d", l.Fence(), fence)
-		}
+		l := assert.Of(s.Acquire(t.Context(), 7, testShape)).Must(t)
+		assert.Equal(t, "fence", l.Fence(), fence)
 		return l
 	}
 	stored := func(want uint64) {
 		t.Helper()
-		data, err := readFile(filepath.Join(dir, "worker-7"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f, err := parseFence(data); f.until != want || err != nil {
-			t.Errorf("the fence stands at %d (%v), want %d", f.until, err, want)
-		}
+		data := assert.Of(readFile(filepath.Join(dir, "worker-7"))).Must(t)
+		f, err := parseFence(data)
+		assert.True(t, f.until == want && err == nil, "the fence stands at %d (%v), want %d", f.until, err, want)
 	}
 	raise := func(l idsource.Lease, until uint64) {
 		t.Helper()
-		if err := l.Raise(t.Context(), until); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, l.Raise(t.Context(), until))
 	}
 	release := func(l idsource.Lease, until uint64) {
 		t.Helper()
-		if err := l.Release(t.Context(), until); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, l.Release(t.Context(), until))
 	}
 	a := take(s, 0)
 	raise(a, 100)
@@ -436,9 +341,7 @@ func TestNumberOfSeveralSources(t *testing.T) {
 	other := newStore(t, dir)
 	_, err := other.Acquire(t.Context(), 7, testShape)
 	wantError(t, "another process", err, "held by process")
-	if !errors.Is(err, idsource.Held) {
-		t.Errorf("not of kind Held: %v", err)
-	}
+	assert.True(t, errors.Is(err, idsource.Held), "not of kind Held: %v", err)
 	_, err = s.Acquire(t.Context(), 7, idsource.Shape{Layout: "39ms/12/12", Epoch: testShape.Epoch})
 	wantError(t, "another layout", err, "sources that share a number need the same layout and epoch, or stores of their own")
 	release(c, 70)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"idproxy/idsource/access"
+	"idproxy/integration/assert"
 )
 
 // TestJavaClients sends what clients of Leaf and tinyid send, byte for byte, and reads what they read.
@@ -38,23 +39,13 @@ func TestJavaClients(t *testing.T) {
 		{"curl", leaf, "GET /api/segment/get/orders HTTP/1.1\r\n" + spring("*/*"), "text/plain", "3"},
 	} {
 		c, err := net.Dial("tcp", tt.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, tt.request); err != nil {
-			t.Fatal(err)
-		}
-		a, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
+		assert.Of(io.WriteString(c, tt.request)).Must(t)
+		a := assert.Of(http.ReadResponse(bufio.NewReader(c), nil)).Must(t)
 		body, err := io.ReadAll(a.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		if media, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";"); a.StatusCode != http.StatusOK || media != tt.media || string(body) != tt.want {
-			t.Errorf("%s: %s, %s %q; want %s %q", tt.name, a.Status, media, body, tt.media, tt.want)
-		}
+		assert.NoError(t, err)
+		media, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
+		assert.True(t, a.StatusCode == http.StatusOK && media == tt.media && string(body) == tt.want, "%s: %s, %s %q; want %s %q", tt.name, a.Status, media, body, tt.media, tt.want)
 		_ = c.Close()
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestLeaf: ids as text, and errors as Leaf's clients know them.
@@ -26,24 +28,20 @@ func TestLeaf(t *testing.T) {
 		{"/api/snowflake/get", 404, "no-such-path"},
 	} {
 		a := w.ask(t, "GET", tt.path, "")
-		if a.status != tt.status || !strings.Contains(a.body, tt.want) || tt.status == 200 && a.body != tt.want {
-			t.Errorf("%s: %d %s, want %d %s", tt.path, a.status, a.body, tt.status, tt.want)
-		}
+		assert.True(t, a.status == tt.status && strings.Contains(a.body, tt.want) && (tt.status != 200 || a.body == tt.want), "%s: %d %s, want %d %s", tt.path, a.status, a.body, tt.status, tt.want)
 		if a.status == 500 && (!strings.Contains(a.body, `"exception":"com.sankuai.inf.leaf.server.exception.LeafServerException"`) || strings.Contains(a.body, "10.9.8.7")) {
 			t.Errorf("%s: %s", tt.path, a.body)
 		}
 	}
-	if a := w.ask(t, "POST", "/api/snowflake/get/events", ""); a.status != http.StatusOK || len(a.body) < 15 {
-		t.Errorf("a snowflake: %d %s", a.status, a.body)
-	}
+	a := w.ask(t, "POST", "/api/snowflake/get/events", "")
+	assert.True(t, a.status == http.StatusOK && len(a.body) >= 15, "a snowflake: %d %s", a.status, a.body)
 	if a := w.ask(t, "GET", "/api/snowflake/get/events", "", "Accept", "application/json, application/*+json"); a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
 		t.Errorf("for those who read JSON alone: %d %s %s", a.status, a.header.Get("Content-Type"), a.body)
 	}
 	w.sources["hidden"] = scattered{&counter{}}
 	for path, want := range map[string]int{"/api/segment/get/hidden": 200, "/api/snowflake/get/hidden": 500, "/tinyid/id/nextSegmentIdSimple?bizType=hidden&token=": 200} {
-		if a := w.ask(t, "GET", path, ""); a.status != want || strings.Contains(path, "Simple") && a.body != "" {
-			t.Errorf("%s of scrambled ids: %d %s", path, a.status, a.body)
-		}
+		a := w.ask(t, "GET", path, "")
+		assert.True(t, a.status == want && (!strings.Contains(path, "Simple") || a.body == ""), "%s of scrambled ids: %d %s", path, a.status, a.body)
 	}
 	w.sources["a b/c"] = &counter{}
 	if a := w.ask(t, "GET", "/api/segment/get/a%20b%2Fc", ""); a.body != "0" {

@@ -30,6 +30,7 @@ import (
 	"idproxy/idsource/segment"
 	"idproxy/idsource/snowflake"
 	"idproxy/idsource/uuid"
+	"idproxy/integration/assert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,20 +76,13 @@ func (t texts) Text(id [2]uint64) string { return t.text(id) }
 // realSources makes one source of each kind, the numbers of which are kept in files.
 func realSources(t *testing.T) map[string]Source {
 	t.Helper()
-	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
 	orders, err1 := segment.New(segment.Config{Name: "orders", Store: st, Step: 100, MaxStep: 100})
 	events, err2 := snowflake.New(snowflake.Config{Name: "events", Fences: st, Worker: 3})
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(err1, err2))
 	t.Cleanup(func() {
 		ctx := context.Background() // that of the test is done
-		if err := errors.Join(orders.Close(ctx), events.Close(ctx), st.Close()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(orders.Close(ctx), events.Close(ctx), st.Close()))
 	})
 	return map[string]Source{"orders": orders, "events": events, "links": texts{uuid.New(), func(id [2]uint64) string { return uuid.ID(id).String() }}, "docs": texts{objectid.New(), func(id [2]uint64) string { return objectid.ID(id).String() }}}
 }
@@ -152,17 +146,12 @@ func (w *world) ask(t *testing.T, method, target, body string, headers ...string
 	rec := httptest.NewRecorder()
 	w.ServeHTTP(rec, r)
 	a := answer{rec.Code, rec.Result().Header, rec.Body.String()}
-	if err := w.schema.check(method, r.URL.Path, a); err != nil {
-		t.Errorf("%s %s: %v\n%s", method, target, err, a.body)
-	}
+	assert.NoError(t, w.schema.check(method, r.URL.Path, a), method, target, a.body)
 	if a.status == http.StatusOK {
-		if err := w.schema.asked(method, r.URL, r.Header.Get("Content-Type"), body); err != nil {
-			t.Errorf("%s %s is answered, and its %v: %s", method, target, err, body)
-		}
+		assert.NoError(t, w.schema.asked(method, r.URL, r.Header.Get("Content-Type"), body), method, target, "is answered, and its", body)
 	}
-	if got := a.header.Get("Cache-Control"); got != "no-store" {
-		t.Errorf("%s %s: Cache-Control %q: a cache could give an id twice", method, target, got)
-	}
+	got := a.header.Get("Cache-Control")
+	assert.True(t, got == "no-store", "%s %s: Cache-Control %q: a cache could give an id twice", method, target, got)
 	return a
 }
 
@@ -176,15 +165,10 @@ type description struct {
 
 func describe(t testing.TB) *description {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(openAPI)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := assert.Of(jsonschema.UnmarshalJSON(strings.NewReader(string(openAPI)))).Must(t)
 	d := &description{compiler: jsonschema.NewCompiler(), doc: doc.(map[string]any), seen: map[string]bool{}}
 	d.compiler.DefaultDraft(jsonschema.Draft2020)
-	if err := d.compiler.AddResource("openapi.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, d.compiler.AddResource("openapi.json", doc))
 	return d
 }
 
@@ -324,21 +308,15 @@ func (d *description) fits(pointer, body string) error {
 func problemIn(t *testing.T, a answer) problem {
 	t.Helper()
 	var p problem
-	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
-		t.Errorf("%v: %s", err, a.body)
-	}
-	if p.Status != a.status {
-		t.Errorf("status %d, and the body says %d", a.status, p.Status)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(a.body), &p), a.body)
+	assert.True(t, p.Status == a.status, "status %d, and the body says %d", a.status, p.Status)
 	return p
 }
 
 // in reads JSON.
 func in[T any](t *testing.T, a answer) (v T) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
-		t.Errorf("%v: %s", err, a.body)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(a.body), &v), a.body)
 	return v
 }
 
@@ -346,9 +324,7 @@ func in[T any](t *testing.T, a answer) (v T) {
 func readAll(t *testing.T, r *http.Response) string {
 	t.Helper()
 	b, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(err, r.Body.Close()))
 	return string(b)
 }
 

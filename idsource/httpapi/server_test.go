@@ -19,6 +19,7 @@ import (
 
 	"idproxy/idsource/access"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // serve serves until the test ends, or stop is called.
@@ -62,13 +63,9 @@ func TestProtocols(t *testing.T) {
 		addr, _ := w.serve(t)
 		client := clientOf(t, &tls.Config{RootCAs: trust.RootCAs}, tt.protocol)
 		for want := 1; want < 4; want++ {
-			r, err := client.Get(tt.scheme + "://" + addr + "/api/segment/get/orders")
-			if err != nil {
-				t.Fatalf("%s: %v", tt.name, err)
-			}
-			if body := readAll(t, r); r.Proto != tt.want || body != fmt.Sprint(want) || r.Header.Get("Content-Type") != "text/plain;charset=UTF-8" {
-				t.Errorf("%s: %s, %s", tt.name, r.Proto, body)
-			}
+			r := assert.Of(client.Get(tt.scheme+"://"+addr+"/api/segment/get/orders")).Must(t, tt.name)
+			body := readAll(t, r)
+			assert.True(t, r.Proto == tt.want && body == fmt.Sprint(want) && r.Header.Get("Content-Type") == "text/plain;charset=UTF-8", "%s: %s, %s", tt.name, r.Proto, body)
 		}
 	}
 }
@@ -142,13 +139,11 @@ func TestNeverTwice(t *testing.T) {
 		return ids
 	}
 	ids := run("orders", 60)
-	if id, twice := sourcetest.Repeated(ids); twice || len(ids) != 3*60*(1+13+5+7) {
-		t.Errorf("id %d came twice: %v, of %d ids", id, twice, len(ids))
-	}
+	id, twice := sourcetest.Repeated(ids)
+	assert.True(t, !twice && len(ids) == 3*60*(1+13+5+7), "id %d came twice: %v, of %d ids", id, twice, len(ids))
 	w.sources["forgetful"] = forgetful{}
-	if _, twice := sourcetest.Repeated(run("forgetful", 2)); !twice {
-		t.Error("control: no id came twice")
-	}
+	_, twice = sourcetest.Repeated(run("forgetful", 2))
+	assert.True(t, twice, "control: no id came twice")
 }
 
 // forgetful gives the same ids again and again.
@@ -167,13 +162,8 @@ func TestBounds(t *testing.T) {
 	roomy, _ := newWorld(t, Config{}).serve(t)
 	dial := func(addr string) net.Conn {
 		t.Helper()
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
+		c := assert.Of(net.Dial("tcp", addr)).Must(t)
+		assert.Must(t, c.SetDeadline(time.Now().Add(patience)))
 		return c
 	}
 	// status answers a request over a connection of its own; 0: it was closed without an answer.
@@ -200,29 +190,20 @@ func TestBounds(t *testing.T) {
 		{"no HTTP", "*1\r\n$4\r\nPING\r\n", []int{400}},
 	} {
 		c := dial(roomy)
-		if got := status(c, tt.text); !slices.Contains(tt.want, got) {
-			t.Errorf("%s: %d", tt.name, got)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		got := status(c, tt.text)
+		assert.True(t, slices.Contains(tt.want, got), "%s: %d", tt.name, got)
+		assert.NoError(t, c.Close())
 	}
 	var held []net.Conn
 	for range 2 {
 		c := dial(addr)
 		held = append(held, c)
-		if got := status(c, request+"\r\n"); got != 200 {
-			t.Errorf("one of two connections: %d", got)
-		}
+		assert.Equal(t, "one of two connections", status(c, request+"\r\n"), 200)
 	}
 	third := dial(addr)
-	if got := status(third, request+"\r\n"); got != 0 {
-		t.Errorf("a third connection of two: %d", got)
-	}
+	assert.Equal(t, "a third connection of two", status(third, request+"\r\n"), 0)
 	for _, c := range append(held, third) {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, c.Close())
 	}
 }
 
@@ -252,15 +233,9 @@ func TestStop(t *testing.T) {
 		if who == "client" {
 			leave()
 		}
-		if err := stop(); err != nil {
-			t.Errorf("%s ends: %v", who, err)
-		}
-		if err := <-answered; err == nil {
-			t.Errorf("%s ends: there was an answer", who)
-		}
-		if took := time.Since(began); took > patience {
-			t.Errorf("%s ends: it took %v", who, took)
-		}
+		assert.NoError(t, stop(), who, "ends")
+		assert.Fails(t, who+" ends: there was an answer", <-answered, "")
+		assert.LessOrEqual(t, who+" ends: it took", time.Since(began), patience)
 	}
 }
 
@@ -294,13 +269,9 @@ func TestLog(t *testing.T) {
 	w.ask(t, "GET", "/api/segment/get/broken", "", "Authorization", "Bearer secret-of-ann")
 	w.ask(t, "GET", "/api/segment/get/broken", "", "Authorization", "Bearer secret-of-bob")
 	for _, want := range []string{"ids refused", "10.9.8.7", "user.name=ann", "token for ids is missing or wrong"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("no %q in the log:\n%s", want, &log)
-		}
+		assert.True(t, strings.Contains(log.String(), want), "no %q in the log:\n%s", want, &log)
 	}
-	if strings.Contains(log.String(), "secret") {
-		t.Errorf("a token is in the log:\n%s", &log)
-	}
+	assert.True(t, !strings.Contains(log.String(), "secret"), "a token is in the log:\n%s", &log)
 }
 
 // TestLastWord: who was let in just before the server ends gets an answer, and then the end.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"idproxy/idsource/access"
+	"idproxy/integration/assert"
 )
 
 // tinyClient makes ids as tinyid's Java client does (SegmentId.init and nextId, HttpSegmentIdServiceImpl).
@@ -15,9 +16,8 @@ type tinyClient struct{ current, loading, most, delta, remainder int64 }
 // read reads the answer of nextSegmentIdSimple.
 func (c *tinyClient) read(t *testing.T, text string) {
 	t.Helper()
-	if n, err := fmt.Sscanf(text, "%d,%d,%d,%d,%d", &c.current, &c.loading, &c.most, &c.delta, &c.remainder); n != 5 || err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
+	n, err := fmt.Sscanf(text, "%d,%d,%d,%d,%d", &c.current, &c.loading, &c.most, &c.delta, &c.remainder)
+	assert.MustTrue(t, n == 5 && err == nil, "%q: %v", text, err)
 	if c.current%c.delta == c.remainder {
 		return
 	}
@@ -51,16 +51,12 @@ func TestTinySegment(t *testing.T) {
 		for range 20 {
 			var c tinyClient
 			c.read(t, w.ask(t, "POST", "/tinyid/id/nextSegmentIdSimple?token=any&bizType=orders", "").body)
-			if c.loading != c.most-250+50 {
-				t.Errorf("%+v: it asks for the next segment at %d", c, c.loading)
-			}
+			assert.Equal(t, fmt.Sprintf("%+v: it asks for the next segment at", c), c.loading, c.most-250+50)
 			c.most += more
 			for n := 0; ; n++ {
 				id, ok := c.next()
 				if !ok {
-					if n != 250+int(more) {
-						t.Errorf("%d ids of a segment of 250", n)
-					}
+					assert.Equal(t, "ids of a segment of 250", n, 250+int(more))
 					break
 				}
 				note(id)
@@ -71,12 +67,9 @@ func TestTinySegment(t *testing.T) {
 		}
 		return twice
 	}
-	if n := use(0); n != 0 {
-		t.Errorf("%d ids came twice", n)
-	}
-	if n := use(1); n == 0 {
-		t.Error("control: no id came twice")
-	}
+	assert.Equal(t, "ids came twice", use(0), 0)
+	n := use(1)
+	assert.True(t, n != 0, "control: no id came twice")
 }
 
 // TestTinyForms: each form of answer, as tinyid's server has it.
@@ -109,13 +102,9 @@ func TestTinyForms(t *testing.T) {
 			tt.query += "&token=of-ann"
 		}
 		a := w.ask(t, "GET", "/tinyid/id/"+tt.path+"?"+tt.query, "")
-		if a.status != http.StatusOK || a.body != tt.want {
-			t.Errorf("%s?%s: %d %s, want %s", tt.path, tt.query, a.status, a.body, tt.want)
-		}
+		assert.True(t, a.status == http.StatusOK && a.body == tt.want, "%s?%s: %d %s, want %s", tt.path, tt.query, a.status, a.body, tt.want)
 	}
-	if n := few.drawn.Load(); n != 47 {
-		t.Errorf("%d ids were drawn, want 47", n)
-	}
+	assert.Equal(t, "ids were drawn", few.drawn.Load(), 47)
 	for query, want := range map[string]string{
 		"token=wrong&bizType=few":      `"code":5,"message":"token is error: the token is wrong`,
 		"bizType=few":                  `"code":5,"message":"token is error: there is no token`,
@@ -125,26 +114,18 @@ func TestTinyForms(t *testing.T) {
 		"token=of-bob&bizType=links":   `"code":6,"message":"there is no id source and no key \"links\" with such ids`,
 	} {
 		for _, path := range []string{"nextId", "nextSegmentId"} {
-			if a := w.ask(t, "GET", "/tinyid/id/"+path+"?"+query, ""); a.status != 200 || !strings.HasPrefix(a.body, `{"data":null,`+want) {
-				t.Errorf("%s?%s: %d %s, want %s", path, query, a.status, a.body, want)
-			}
+			a := w.ask(t, "GET", "/tinyid/id/"+path+"?"+query, "")
+			assert.True(t, a.status == 200 && strings.HasPrefix(a.body, `{"data":null,`+want), "%s?%s: %d %s, want %s", path, query, a.status, a.body, want)
 		}
 	}
 	ids := w.ask(t, "POST", "/tinyid/id/nextIdSimple", "bizType=few&batchSize=2&token=of-bob", "Content-Type", form)
-	if ids.body != "54,55" {
-		t.Errorf("a form: %d %s", ids.status, ids.body)
-	}
+	assert.Equal(t, fmt.Sprintf("a form: %d", ids.status), ids.body, "54,55")
 	segment := w.ask(t, "POST", "/tinyid/id/nextSegmentIdSimple", "bizType=zero&token=of-ann", "Content-Type", form)
-	if !strings.HasSuffix(segment.body, ",1,0") {
-		t.Errorf("a form for a segment: %d %s", segment.status, segment.body)
-	}
+	assert.True(t, strings.HasSuffix(segment.body, ",1,0"), "a form for a segment: %d %s", segment.status, segment.body)
 	header := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few", "", "Authorization", "Bearer of-ann")
-	if header.body != "56" {
-		t.Errorf("a token in the header: %d %s", header.status, header.body)
-	}
+	assert.Equal(t, fmt.Sprintf("a token in the header: %d", header.status), header.body, "56")
 	for _, query := range []string{"batchSize=x", "batchSize=2147483648", "batchSize=1.0", "%zz"} {
-		if a := w.ask(t, "GET", "/tinyid/id/nextId?bizType=few&token=of-ann&"+query, ""); a.status != http.StatusBadRequest {
-			t.Errorf("%s: %d %s", query, a.status, a.body)
-		}
+		a := w.ask(t, "GET", "/tinyid/id/nextId?bizType=few&token=of-ann&"+query, "")
+		assert.True(t, a.status == http.StatusBadRequest, "%s: %d %s", query, a.status, a.body)
 	}
 }

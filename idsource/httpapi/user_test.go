@@ -12,6 +12,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/access"
+	"idproxy/integration/assert"
 )
 
 // TestUsers: who may ask for what, over each family of paths.
@@ -46,24 +47,14 @@ func TestUsers(t *testing.T) {
 	} {
 		before := few.drawn.Load()
 		a := w.ask(t, "POST", "/v1/ids", `{"key":"`+tt.key+`","n":`+tt.n+`}`, "Authorization", tt.header)
-		if a.status != tt.status || !strings.Contains(a.body, tt.want) {
-			t.Errorf("%q, %s of %s: %d %s, want %d %s", tt.header, tt.n, tt.key, a.status, a.body, tt.status, tt.want)
-		}
-		if (a.header.Get("WWW-Authenticate") != "") != (tt.status == 401) {
-			t.Errorf("%q: WWW-Authenticate %q", tt.header, a.header.Get("WWW-Authenticate"))
-		}
-		if a.status != http.StatusOK && few.drawn.Load() != before {
-			t.Errorf("%q, %s of %s: ids were drawn", tt.header, tt.n, tt.key)
-		}
+		assert.True(t, a.status == tt.status && strings.Contains(a.body, tt.want), "%q, %s of %s: %d %s, want %d %s", tt.header, tt.n, tt.key, a.status, a.body, tt.status, tt.want)
+		assert.True(t, (a.header.Get("WWW-Authenticate") != "") == (tt.status == 401), "%q: WWW-Authenticate %q", tt.header, a.header.Get("WWW-Authenticate"))
+		assert.True(t, a.status == http.StatusOK || few.drawn.Load() == before, "%q, %s of %s: ids were drawn", tt.header, tt.n, tt.key)
 	}
 	for path, want := range map[string]int{"/api/segment/get/few": 401, "/api/snowflake/get/events": 401, "/v1/decode?key=few&id=1": 401, "/v1/openapi.json": 200} {
-		if a := w.ask(t, "GET", path, ""); a.status != want {
-			t.Errorf("%s without a token: %d", path, a.status)
-		}
+		assert.Equal(t, path+" without a token", w.ask(t, "GET", path, "").status, want)
 	}
-	if a := w.ask(t, "GET", "/api/segment/get/events", "", "Authorization", "Bearer of-some"); a.status != 403 {
-		t.Errorf("Leaf, a key that the user has no right to: %d", a.status)
-	}
+	assert.Equal(t, "Leaf, a key that the user has no right to", w.ask(t, "GET", "/api/segment/get/events", "", "Authorization", "Bearer of-some").status, 403)
 }
 
 // TestForeignPages: no page of another site can have a browser take ids.
@@ -73,18 +64,13 @@ func TestForeignPages(t *testing.T) {
 	w.sources["few"] = few
 	for _, site := range []string{"cross-site", "same-site"} {
 		for _, path := range []string{"/api/segment/get/few", "/tinyid/id/nextId?bizType=few", "/v1/openapi.json"} {
-			if a := w.ask(t, "GET", path, "", "Sec-Fetch-Site", site); a.status != 403 || !strings.Contains(a.body, "foreign-page") {
-				t.Errorf("%s, %s: %d %s", path, site, a.status, a.body)
-			}
+			a := w.ask(t, "GET", path, "", "Sec-Fetch-Site", site)
+			assert.True(t, a.status == 403 && strings.Contains(a.body, "foreign-page"), "%s, %s: %d %s", path, site, a.status, a.body)
 		}
 	}
-	if n := few.drawn.Load(); n != 0 {
-		t.Errorf("%d ids were drawn", n)
-	}
+	assert.Equal(t, "ids were drawn", few.drawn.Load(), 0)
 	for _, site := range []string{"same-origin", "none"} { // a page of this host, and somebody who types the address
-		if a := w.ask(t, "GET", "/api/segment/get/few", "", "Sec-Fetch-Site", site); a.status != 200 {
-			t.Errorf("%s: %d", site, a.status)
-		}
+		assert.Equal(t, site, w.ask(t, "GET", "/api/segment/get/few", "", "Sec-Fetch-Site", site).status, 200)
 	}
 }
 
@@ -116,9 +102,7 @@ func TestHangUp(t *testing.T) {
 	for range 10 {
 		ask(ctx)
 	}
-	if status := ask(t.Context()); status != http.StatusTooManyRequests {
-		t.Errorf("behind ten hang-ups: status %d", status)
-	}
+	assert.Equal(t, "behind ten hang-ups: status", ask(t.Context()), http.StatusTooManyRequests)
 }
 
 // apart is a Source whose ids are not consecutive.
@@ -133,12 +117,10 @@ func (*apart) Range(context.Context, uint64) (uint64, error) {
 func TestLists(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.sources["apart"] = &apart{}
-	if a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 3}`); a.status != http.StatusOK || !strings.Contains(a.body, `["0","1","2"]`) {
-		t.Errorf("a list: %d %s", a.status, a.body)
-	}
-	if a := w.ask(t, "POST", "/v1/ids", fmt.Sprintf(`{"key": "apart", "n": %d}`, maxListed+1)); a.status != http.StatusBadRequest || !strings.Contains(a.body, "lists 65536 at most") {
-		t.Errorf("a long list: %d %s", a.status, a.body)
-	}
+	a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 3}`)
+	assert.True(t, a.status == http.StatusOK && strings.Contains(a.body, `["0","1","2"]`), "a list: %d %s", a.status, a.body)
+	a = w.ask(t, "POST", "/v1/ids", fmt.Sprintf(`{"key": "apart", "n": %d}`, maxListed+1))
+	assert.True(t, a.status == http.StatusBadRequest && strings.Contains(a.body, "lists 65536 at most"), "a long list: %d %s", a.status, a.body)
 	settled := func(want int64) {
 		t.Helper()
 		for began := time.Now(); w.listed.Load() != want; time.Sleep(time.Millisecond) {
@@ -149,14 +131,12 @@ func TestLists(t *testing.T) {
 	}
 	settled(0)
 	w.listed.Add(maxLists - 5)
-	if a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 6}`); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "ids in lists already") {
-		t.Errorf("beside other lists: %d %s", a.status, a.body)
-	}
+	a = w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 6}`)
+	assert.True(t, a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "ids in lists already"), "beside other lists: %d %s", a.status, a.body)
 	for range 3 {
 		settled(maxLists - 5)
-		if a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 5}`); a.status != http.StatusOK {
-			t.Errorf("one that has room: %d %s", a.status, a.body)
-		}
+		a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 5}`)
+		assert.True(t, a.status == http.StatusOK, "one that has room: %d %s", a.status, a.body)
 	}
 }
 
@@ -177,28 +157,19 @@ func TestRate(t *testing.T) {
 			}
 			return n
 		}
-		if n := burst(); n != 10 {
-			t.Errorf("%d at once, want a second's", n)
-		}
+		n := burst()
+		assert.True(t, n == 10, "%d at once, want a second's", n)
 		if a := ask("slow"); a.status != 429 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "10 ids a second") {
 			t.Errorf("beyond the rate: %d %s, Retry-After %s", a.status, a.body, a.header.Get("Retry-After"))
 		}
-		if a := ask("fast"); a.status != 200 {
-			t.Errorf("another user: %d", a.status)
-		}
+		assert.Equal(t, "another user", ask("fast").status, 200)
 		time.Sleep(time.Second)
-		if n := burst(); n != 10 {
-			t.Errorf("%d after a second", n)
-		}
+		assert.Equal(t, "after a second", burst(), 10)
 		time.Sleep(time.Hour)
-		if n := burst(); n != 10 {
-			t.Errorf("%d after an hour: what was not taken is lost", n)
-		}
+		assert.Equal(t, "after an hour: what was not taken is lost", burst(), 10)
 		time.Sleep(2 * time.Second)
 		many := w.ask(t, "POST", "/v1/ids", `{"key":"few","n":1000}`, "Authorization", "Bearer of-slow")
-		if many.status != 200 {
-			t.Errorf("many at once: %d %s", many.status, many.body)
-		}
+		assert.True(t, many.status == 200, "many at once: %d %s", many.status, many.body)
 		if a := ask("slow"); a.status != 429 || a.header.Get("Retry-After") != "100" {
 			t.Errorf("behind many at once: %d, Retry-After %s, want 100", a.status, a.header.Get("Retry-After"))
 		}
@@ -207,8 +178,7 @@ func TestRate(t *testing.T) {
 			t.Errorf("when that is paid: %d %s", a.status, a.body)
 		}
 		burst()
-		if simple := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few&batchSize=2&token=of-slow", ""); simple.status != 200 || simple.body != "" {
-			t.Errorf("as tinyid: %d %q", simple.status, simple.body)
-		}
+		simple := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few&batchSize=2&token=of-slow", "")
+		assert.True(t, simple.status == 200 && simple.body == "", "as tinyid: %d %q", simple.status, simple.body)
 	})
 }

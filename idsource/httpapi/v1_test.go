@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"idproxy/idsource/access"
+	"idproxy/integration/assert"
 )
 
 // given is the answer of POST /v1/ids.
@@ -27,9 +28,7 @@ func (g *given) numbers(t testing.TB) (all []uint64) {
 	t.Helper()
 	number := func(text string) uint64 {
 		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		return n
 	}
 	for _, r := range g.Ranges {
@@ -49,29 +48,19 @@ func TestGive(t *testing.T) {
 	give := func(body string) given {
 		t.Helper()
 		a := w.ask(t, "POST", "/v1/ids", body, "Content-Type", "application/json; charset=utf-8")
-		if a.status != http.StatusOK {
-			t.Fatalf("%s: %d %s", body, a.status, a.body)
-		}
+		assert.MustTrue(t, a.status == http.StatusOK, "%s: %d %s", body, a.status, a.body)
 		return in[given](t, a)
 	}
-	if got := fmt.Sprint(give(`{"key":"orders"}`)); got != "{orders [{1 1}] []}" {
-		t.Errorf("one id: %s", got)
-	}
-	if got := fmt.Sprint(give(`{"key":"orders","n":1000000}`)); got != "{orders [{2 1000001}] []}" {
-		t.Errorf("a million: %s", got)
-	}
+	assert.Equal(t, "one id", fmt.Sprint(give(`{"key":"orders"}`)), "{orders [{1 1}] []}")
+	assert.Equal(t, "a million", fmt.Sprint(give(`{"key":"orders","n":1000000}`)), "{orders [{2 1000001}] []}")
 	for n, body := range map[int]string{1: `{"key":"events"}`, 5000: `{"key":"events","n":5000}`} {
 		ids := give(body)
 		seen := map[uint64]bool{}
 		for _, id := range ids.numbers(t) {
-			if id>>12&1023 != 3 || seen[id] {
-				t.Fatalf("snowflake %d is of another worker, or came twice", id)
-			}
+			assert.MustTrue(t, id>>12&1023 == 3 && !seen[id], "snowflake %d is of another worker, or came twice", id)
 			seen[id] = true
 		}
-		if len(seen) != n {
-			t.Errorf("%s: %d ids", body, len(seen))
-		}
+		assert.True(t, len(seen) == n, "%s: %d ids", body, len(seen))
 	}
 	for key, form := range map[string]string{"links": "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$", "docs": "^[0-9a-f]{24}$"} {
 		ids, want := give(fmt.Sprintf(`{"key":%q,"n":65536}`, key)).IDs, regexp.MustCompile(form)
@@ -80,13 +69,9 @@ func TestGive(t *testing.T) {
 				t.Fatalf("%s %d is %q behind %q", key, i, id, ids[i-1])
 			}
 		}
-		if len(ids) != 65536 {
-			t.Errorf("%s: %d ids", key, len(ids))
-		}
+		assert.True(t, len(ids) == 65536, "%s: %d ids", key, len(ids))
 	}
-	if got := fmt.Sprint(give(`{"key":"last","n":2}`)); got != fmt.Sprintf("{last [{%d %d}] []}", uint64(math.MaxInt64+10), uint64(math.MaxInt64+11)) {
-		t.Errorf("above 2^63: %s", got)
-	}
+	assert.Equal(t, "above 2^63", fmt.Sprint(give(`{"key":"last","n":2}`)), fmt.Sprintf("{last [{%d %d}] []}", uint64(math.MaxInt64+10), uint64(math.MaxInt64+11)))
 }
 
 // TestGiveRefused: each problem has its status and type, and says what to do. Nothing is drawn.
@@ -122,29 +107,19 @@ func TestGiveRefused(t *testing.T) {
 		if p := problemIn(t, a); a.status != tt.status || p.Type != typePrefix+tt.word || !strings.Contains(p.Detail, tt.want) {
 			t.Errorf("%s: %d %s, want %d %s with %q", tt.name, a.status, a.body, tt.status, tt.word, tt.want)
 		}
-		if again := a.header.Get("Retry-After"); (again == "1") != (tt.name == "a store that is away") {
-			t.Errorf("%s: Retry-After %q", tt.name, again)
-		}
-		if strings.Contains(a.body, "10.9.8.7") {
-			t.Errorf("%s: the address of a store is told: %s", tt.name, a.body)
-		}
+		again := a.header.Get("Retry-After")
+		assert.True(t, (again == "1") == (tt.name == "a store that is away"), "%s: Retry-After %q", tt.name, again)
+		assert.True(t, !strings.Contains(a.body, "10.9.8.7"), "%s: the address of a store is told: %s", tt.name, a.body)
 	}
-	if a := w.ask(t, "POST", "/v1/ids", `{"key":"few"}`, "Content-Type", "application/x-www-form-urlencoded"); a.status != 415 {
-		t.Errorf("a form: %d %s", a.status, a.body)
-	}
-	if n := few.drawn.Load(); n != 0 {
-		t.Errorf("%d ids were drawn for requests that were refused", n)
-	}
-	if w := newWorld(t, Config{MaxN: 1 << 62}); w.cfg.MaxN != MaxN {
-		t.Errorf("a configured bound of 2^62 is %d", w.cfg.MaxN)
-	}
+	a := w.ask(t, "POST", "/v1/ids", `{"key":"few"}`, "Content-Type", "application/x-www-form-urlencoded")
+	assert.True(t, a.status == 415, "a form: %d %s", a.status, a.body)
+	assert.Equal(t, "ids were drawn for requests that were refused", few.drawn.Load(), 0)
+	assert.Equal(t, "a configured bound of 2^62", newWorld(t, Config{MaxN: 1 << 62}).cfg.MaxN, MaxN)
 	w = newWorld(t, Config{})
-	if a := w.ask(t, "POST", "/v1/ids", `{"key":"links","n":65537}`); a.status != 400 || !strings.Contains(a.body, "at most 65536") {
-		t.Errorf("a list that is too long: %d %s", a.status, a.body)
-	}
-	if a := w.ask(t, "POST", "/v1/ids", `{"key":"orders","n":1000001}`); a.status != 400 || !strings.Contains(a.body, "at most 1000000") {
-		t.Errorf("more than a million: %d %s", a.status, a.body)
-	}
+	a = w.ask(t, "POST", "/v1/ids", `{"key":"links","n":65537}`)
+	assert.True(t, a.status == 400 && strings.Contains(a.body, "at most 65536"), "a list that is too long: %d %s", a.status, a.body)
+	a = w.ask(t, "POST", "/v1/ids", `{"key":"orders","n":1000001}`)
+	assert.True(t, a.status == 400 && strings.Contains(a.body, "at most 1000000"), "more than a million: %d %s", a.status, a.body)
 }
 
 // TestMethods: only what asks for an id draws one. HEAD would draw one and not show it.
@@ -160,13 +135,10 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/id", "/v1/ids/", "/api/", "/api/segment/get/", "/api/cache", "/tinyid/id/", "/tinyid/id/Simple", "/tinyid/id/nextIdSimpleSimple", "//v1/ids"} {
-		if a := w.ask(t, "GET", path, ""); problemIn(t, a).Type != typePrefix+"no-such-path" || a.status != 404 {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
+		a := w.ask(t, "GET", path, "")
+		assert.True(t, problemIn(t, a).Type == typePrefix+"no-such-path" && a.status == 404, "%s: %d %s", path, a.status, a.body)
 	}
-	if n := few.drawn.Load(); n != 0 {
-		t.Errorf("%d ids were drawn", n)
-	}
+	assert.Equal(t, "ids were drawn", few.drawn.Load(), 0)
 }
 
 // TestDecode: what an id tells, to whom may ask for its key.
@@ -186,13 +158,10 @@ func TestDecode(t *testing.T) {
 		{"?key=broken&id=4", 503, "is not known: away"},
 	} {
 		a := w.ask(t, "GET", "/v1/decode"+tt.query, "", "Authorization", "bearer of-ann")
-		if a.status != tt.status || !strings.Contains(a.body, tt.want) {
-			t.Errorf("%s: %d %s, want %d %s", tt.query, a.status, a.body, tt.status, tt.want)
-		}
+		assert.True(t, a.status == tt.status && strings.Contains(a.body, tt.want), "%s: %d %s, want %d %s", tt.query, a.status, a.body, tt.status, tt.want)
 	}
-	if a := w.ask(t, "GET", "/v1/decode?key=orders&id=77", ""); a.status != 401 {
-		t.Errorf("without a token: %d %s", a.status, a.body)
-	}
+	a := w.ask(t, "GET", "/v1/decode?key=orders&id=77", "")
+	assert.True(t, a.status == 401, "without a token: %d %s", a.status, a.body)
 }
 
 // TestDescription: each answer of the description came in some test, or is named here, and the
@@ -200,9 +169,7 @@ func TestDecode(t *testing.T) {
 func TestDescription(t *testing.T) {
 	w := newWorld(t, Config{})
 	a := w.ask(t, "GET", "/v1/openapi.json", "")
-	if !json.Valid([]byte(a.body)) || !strings.Contains(a.body, `"openapi": "3.1.1"`) {
-		t.Errorf("%d %.100s", a.status, a.body)
-	}
+	assert.True(t, json.Valid([]byte(a.body)) && strings.Contains(a.body, `"openapi": "3.1.1"`), "%d %.100s", a.status, a.body)
 	good := w.ask(t, "POST", "/v1/ids", `{"key":"orders"}`)
 	for name, spoil := range map[string]func(a *answer){
 		"a number that is no text":   func(a *answer) { a.body = `{"key":"orders","ranges":[{"first":1,"last":"1"}]}` },
@@ -217,8 +184,6 @@ func TestDescription(t *testing.T) {
 	} {
 		bad := answer{good.status, good.header.Clone(), good.body}
 		spoil(&bad)
-		if err := w.schema.check("POST", "/v1/ids", bad); err == nil {
-			t.Errorf("%s is not found", name)
-		}
+		assert.Fails(t, name+" is not found", w.schema.check("POST", "/v1/ids", bad), "")
 	}
 }

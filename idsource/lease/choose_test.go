@@ -1,6 +1,10 @@
 package lease
 
-import "testing"
+import (
+	"testing"
+
+	"idproxy/integration/assert"
+)
 
 func TestChoose(t *testing.T) {
 	l := Rules{Ahead: 3000, Lead: 8000, Reclaim: 20000}
@@ -37,8 +41,6 @@ func TestChoose(t *testing.T) {
 		{name: "spare, as many free as held", all: map[uint64]Record{0: held(now), 1: free(5, 0)}, spare: true, want: Empty},
 	} {
 		w, wait, v := l.Choose(tt.all, now, tt.reclaim, tt.spare)
-		if v != tt.want || w != tt.worker || wait != tt.wait {
-			t.Errorf("%s: number %d, wait %d, %v; want %d, %d, %v", tt.name, w, wait, v, tt.worker, tt.wait, tt.want)
-		}
+		assert.True(t, v == tt.want && w == tt.worker && wait == tt.wait, "%s: number %d, wait %d, %v; want %d, %d, %v", tt.name, w, wait, v, tt.worker, tt.wait, tt.want)
 	}
 }

@@ -12,35 +12,27 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 func defaults(t testing.TB) Rules {
 	t.Helper()
-	rules, err := Derive(2*time.Second, 20*time.Second, 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := assert.Of(Derive(2*time.Second, 20*time.Second, 3*time.Second)).Must(t)
 	return rules
 }
 
 // TestDerive holds the published default: silence of 20 s, heartbeats of 2 s.
 func TestDerive(t *testing.T) {
 	want := Rules{Heartbeat: 2000, Gap: 6000, Lead: 8000, Ahead: 3000, Loss: 2000, Skew: 1000, Reclaim: 20000}
-	if got := defaults(t); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	assert.Equal(t, "defaults()", defaults(t), want)
 	five, err := Derive(5*time.Second, 5*time.Minute, 3*time.Second)
 	if err != nil || five.Survives() < 2*time.Minute {
 		t.Errorf("five minutes: %+v survives %v, %v", five, five.Survives(), err)
 	}
 	for _, r := range []Rules{defaults(t), five} {
-		if r.Gap >= r.Lead || r.Gap+r.Loss+r.Lead+r.Ahead+r.Skew > r.Reclaim || r.Quarantine() > r.Reclaim {
-			t.Errorf("%+v contradict each other", r)
-		}
+		assert.True(t, r.Gap < r.Lead && r.Gap+r.Loss+r.Lead+r.Ahead+r.Skew <= r.Reclaim && r.Quarantine() <= r.Reclaim, "%+v contradict each other", r)
 	}
-	if _, err := Derive(2*time.Second, 19*time.Second, 3*time.Second); err == nil || !strings.Contains(err.Error(), "at least 20s") {
-		t.Errorf("19s: %v", err)
-	}
+	assert.Of(Derive(2*time.Second, 19*time.Second, 3*time.Second)).Fails(t, "19s", "at least 20s")
 }
 
 // keep runs a keeper until the returned function is called.
@@ -56,9 +48,7 @@ func keepAt(t testing.TB, place string, m *memory, g *guest, dir string) (stop f
 		Pool: "p", Place: place, Store: m, Rules: m.rules, Dir: dir, Size: m.size, Label: "test",
 		Clock: func() time.Duration { return time.Since(boot) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -73,26 +63,21 @@ func TestKeepAndGiveBack(t *testing.T) {
 		m, g := newMemory(defaults(t), 8), newGuest()
 		stop := keep(t, m, g, "")
 		time.Sleep(time.Second)
-		if has, _, err := g.now(); has || err == nil || !strings.Contains(err.Error(), "rests") {
-			t.Errorf("before a renewal has shown that the number was not lost: %t, %v", has, err)
-		}
+		has, _, err := g.now()
+		assert.True(t, !has && err != nil && strings.Contains(err.Error(), "rests"), "before a renewal has shown that the number was not lost: %t, %v", has, err)
 		time.Sleep(2 * time.Second)
-		if has, term, err := g.now(); !has || err != nil || term.Fence <= time.Now().UnixMilli() {
-			t.Errorf("after it: %t, %+v, %v", has, term, err)
-		}
-		if n := m.holders(Held); n != 2 {
-			t.Errorf("%d numbers are held, want one and a spare", n)
-		}
+		has, term, err := g.now()
+		assert.True(t, has && err == nil && term.Fence > time.Now().UnixMilli(), "after it: %t, %+v, %v", has, term, err)
+		n := m.holders(Held)
+		assert.True(t, n == 2, "%d numbers are held, want one and a spare", n)
 		time.Sleep(time.Minute)
 		used := time.Now().UnixMilli() + 500
 		g.use(used)
 		stop()
-		if n := m.holders(Free); n != 8 {
-			t.Errorf("%d numbers are free after the end, want all", n)
-		}
-		if f := m.record(0).Fence; f != used+1 {
-			t.Errorf("the fence stands at %d, %d was used", f, used)
-		}
+		n = m.holders(Free)
+		assert.True(t, n == 8, "%d numbers are free after the end, want all", n)
+		f := m.record(0).Fence
+		assert.True(t, f == used+1, "the fence stands at %d, %d was used", f, used)
 	})
 }
 
@@ -105,12 +90,9 @@ func TestSwapIsInstant(t *testing.T) {
 		before, token := time.Now(), m.record(0).Token
 		g.swap <- "a test"
 		synctest.Wait()
-		if got := g.workers(); !slices.Equal(got, []uint64{0, 1}) || time.Since(before) > 0 {
-			t.Errorf("numbers %d after %v, want the first and at once the spare one", got, time.Since(before))
-		}
-		if m.record(0).Token == token {
-			t.Error("the number that was swapped was not given back")
-		}
+		got := g.workers()
+		assert.True(t, slices.Equal(got, []uint64{0, 1}) && time.Since(before) <= 0, "numbers %d after %v, want the first and at once the spare one", got, time.Since(before))
+		assert.True(t, m.record(0).Token != token, "the number that was swapped was not given back")
 	})
 }
 
@@ -123,24 +105,20 @@ func TestOutage(t *testing.T) {
 		time.Sleep(10500 * time.Millisecond) // between two heartbeats
 		m.set(func(m *memory) { m.down = errDown })
 		time.Sleep(5 * time.Second)
-		if has, _, err := g.now(); !has || !errors.Is(err, errDown) {
-			t.Errorf("after 5s: %t, %v", has, err)
-		}
+		has, _, err := g.now()
+		assert.True(t, has && errors.Is(err, errDown), "after 5s: %t, %v", has, err)
 		m.set(func(m *memory) { m.down = nil })
 		time.Sleep(3 * time.Second)
-		if got := g.workers(); len(got) != 1 {
-			t.Errorf("numbers %d, want the one", got)
-		}
+		got := g.workers()
+		assert.True(t, len(got) == 1, "numbers %d, want the one", got)
 		m.set(func(m *memory) { m.down = errDown })
 		time.Sleep(30 * time.Second)
-		if has, term, _ := g.now(); has || term.Fence > time.Now().UnixMilli() {
-			t.Errorf("after 30s: %t, %+v", has, term)
-		}
+		has, term, _ := g.now()
+		assert.True(t, !has && term.Fence <= time.Now().UnixMilli(), "after 30s: %t, %+v", has, term)
 		m.set(func(m *memory) { m.down = nil })
 		time.Sleep(4 * time.Second)
-		if has, _, err := g.now(); !has || err != nil {
-			t.Errorf("after the outage: %t, %v", has, err)
-		}
+		has, _, err = g.now()
+		assert.True(t, has && err == nil, "after the outage: %t, %v", has, err)
 	})
 }
 
@@ -166,18 +144,16 @@ func TestAnew(t *testing.T) {
 			_, term, _ := g.now()
 			g.use(term.Fence - 1)
 			time.Sleep(tt.away - 8*time.Second)
-			if has, _, _ := g.now(); has {
-				t.Fatalf("%s: ids after the lease's end", tt.name)
-			}
+			has, _, _ := g.now()
+			assert.MustTrue(t, !has, "%s: ids after the lease's end", tt.name)
 			m.set(func(m *memory) {
 				if m.down = nil; tt.another {
 					m.pool.Since = time.Now().UnixMilli()
 				}
 			})
 			time.Sleep(tt.after - 2*time.Second)
-			if has, _, _ := g.now(); has {
-				t.Errorf("%s: ids after %v, before a renewal has shown that the number was not lost", tt.name, tt.after-2*time.Second)
-			}
+			has, _, _ = g.now()
+			assert.True(t, !has, "%s: ids after %v, before a renewal has shown that the number was not lost", tt.name, tt.after-2*time.Second)
 			time.Sleep(2 * time.Second)
 			if has, again, err := g.now(); !has || err != nil || !slices.Equal(g.workers(), []uint64{0, 0}) || again.Start < term.Fence {
 				t.Errorf("%s: after %v %t, numbers %d from %d, %v; timestamps below %d were used", tt.name, tt.after, has, g.workers(), again.Start, err, term.Fence)
@@ -225,13 +201,11 @@ func TestSpareEnded(t *testing.T) {
 		time.Sleep(time.Second) // a renewal is granted
 		g.swap <- "a test"
 		synctest.Wait()
-		if has, term, _ := g.now(); has {
-			t.Errorf("number %d gives ids at once, although its lease had ended", term.Worker)
-		}
+		has, term, _ := g.now()
+		assert.True(t, !has, "number %d gives ids at once, although its lease had ended", term.Worker)
 		time.Sleep(10 * time.Second)
-		if has, _, err := g.now(); !has || err != nil {
-			t.Errorf("later: %t, %v", has, err)
-		}
+		has, _, err := g.now()
+		assert.True(t, has && err == nil, "later: %t, %v", has, err)
 	})
 }
 
@@ -262,13 +236,11 @@ func TestMakesPool(t *testing.T) {
 		defer keep(t, m, g, "")()
 		for _, when := range []string{"first", "lost"} {
 			time.Sleep(15 * time.Second)
-			if has, _, err := g.now(); has || err == nil {
-				t.Errorf("%s: a number while the pool rests: %t, %v", when, has, err)
-			}
+			has, _, err := g.now()
+			assert.True(t, !has && err != nil, "%s: a number while the pool rests: %t, %v", when, has, err)
 			time.Sleep(3500 * time.Millisecond)
-			if has, _, err := g.now(); !has || err != nil {
-				t.Errorf("%s: %t, %v", when, has, err)
-			}
+			has, _, err = g.now()
+			assert.True(t, has && err == nil, "%s: %t, %v", when, has, err)
 			if when == "first" {
 				m.set(func(m *memory) { m.exists = false }) // a renewal brings the news, within two seconds
 			}
@@ -277,16 +249,14 @@ func TestMakesPool(t *testing.T) {
 		m.set(func(m *memory) { m.size = 2 })
 		defer keep(t, m, other, "")()
 		time.Sleep(3 * time.Second)
-		if has, term, err := other.now(); !has || err != nil || term.Worker != 1 {
-			t.Errorf("a process that finds none free: %t, %+v, %v", has, term, err)
-		}
+		has, term, err := other.now()
+		assert.True(t, has && err == nil && term.Worker == 1, "a process that finds none free: %t, %+v, %v", has, term, err)
 		m.set(func(m *memory) { m.adds = 0 })
 		defer keep(t, m, newGuest(), "")()
 		time.Sleep(time.Minute - time.Second)
 		var n int
-		if m.set(func(m *memory) { n = m.adds }); n != 1 {
-			t.Errorf("a process that waits for a number of a whole pool has looked for lacking ones %d times in a minute", n)
-		}
+		m.set(func(m *memory) { n = m.adds })
+		assert.True(t, n == 1, "a process that waits for a number of a whole pool has looked for lacking ones %d times in a minute", n)
 	})
 }
 
@@ -299,21 +269,18 @@ func TestPace(t *testing.T) {
 		m.records[0] = Record{State: Held, Token: "dead", Beat: start.UnixMilli(), Fence: start.UnixMilli() + 8000}
 		defer keep(t, m, g, "")()
 		time.Sleep(19 * time.Second)
-		if has, _, err := g.now(); has || err == nil || !strings.Contains(err.Error(), "for another") {
-			t.Errorf("while the holder may live: %t, %v", has, err)
-		}
+		has, _, err := g.now()
+		assert.True(t, !has && err != nil && strings.Contains(err.Error(), "for another"), "while the holder may live: %t, %v", has, err)
 		time.Sleep(4 * time.Second)
-		if has, _, err := g.now(); !has || err != nil {
-			t.Errorf("after 20 s of silence and two of rest: %t, %v", has, err)
-		}
+		has, _, err = g.now()
+		assert.True(t, has && err == nil, "after 20 s of silence and two of rest: %t, %v", has, err)
 		var at []time.Duration
 		for _, take := range m.asked() {
 			at = append(at, take.Sub(start))
 		}
 		s := time.Second
-		if want := []time.Duration{0, s, 2 * s, 3 * s, 8 * s, 13 * s, 18 * s, 20 * s}; !slices.Equal(at, want) {
-			t.Errorf("asked at %v, want %v", at, want)
-		}
+		want := []time.Duration{0, s, 2 * s, 3 * s, 8 * s, 13 * s, 18 * s, 20 * s}
+		assert.True(t, slices.Equal(at, want), "asked at %v, want %v", at, want)
 	})
 }
 
@@ -329,12 +296,9 @@ func TestRefused(t *testing.T) {
 			defer keep(t, m, g, "")()
 			time.Sleep(3 * time.Second)
 			has, _, err := g.now()
-			if has || err == nil || !strings.Contains(err.Error(), name) {
-				t.Errorf("%s: %t, %v", name, has, err)
-			}
-			if want := strings.Contains(name, "configuration"); errors.Is(err, idsource.BadConfig) != want {
-				t.Errorf("%s: %v is a bad configuration: %t", name, err, !want)
-			}
+			assert.True(t, !has && err != nil && strings.Contains(err.Error(), name), "%s: %t, %v", name, has, err)
+			want := strings.Contains(name, "configuration")
+			assert.True(t, errors.Is(err, idsource.BadConfig) == want, "%s: %v is a bad configuration: %t", name, err, !want)
 		})
 	}
 }
@@ -343,10 +307,7 @@ func TestRefused(t *testing.T) {
 // have used, also without the store; a copy of the file is worth nothing.
 func TestFile(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
-	rules, err := Derive(2*time.Second, 5*time.Minute, 3*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := assert.Of(Derive(2*time.Second, 5*time.Minute, 3*time.Second)).Must(t)
 	synctest.Test(t, func(t *testing.T) {
 		m, g := newMemory(rules, 4), newGuest()
 		stop := keep(t, m, g, dir)
@@ -354,12 +315,8 @@ func TestFile(t *testing.T) {
 		m.set(func(m *memory) { m.down = errDown })
 		stop() // the number cannot be given back
 		data, err := os.ReadFile(filepath.Join(dir, "p-0.lease"))
-		if err != nil || len(data) == 0 {
-			t.Fatalf("the file: %q, %v", data, err)
-		}
-		if err := os.WriteFile(filepath.Join(copied, "p-0.lease"), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.MustTrue(t, err == nil && len(data) != 0, "the file: %q, %v", data, err)
+		assert.Must(t, os.WriteFile(filepath.Join(copied, "p-0.lease"), data, 0o600))
 		next := newGuest()
 		stop = keep(t, m, next, dir)
 		time.Sleep(time.Second)
@@ -375,13 +332,11 @@ func TestFile(t *testing.T) {
 		stopOther()
 		m.set(func(m *memory) { m.down = nil })
 		time.Sleep(10 * time.Second)
-		if got := next.workers(); !slices.Equal(got, []uint64{0}) {
-			t.Errorf("numbers %d, want the same as before", got)
-		}
+		got := next.workers()
+		assert.True(t, slices.Equal(got, []uint64{0}), "numbers %d, want the same as before", got)
 		stop()
-		if data, err := os.ReadFile(filepath.Join(dir, "p-0.lease")); err != nil || len(data) != 0 {
-			t.Errorf("after the number was given back the file holds %q, %v", data, err)
-		}
+		data, err = os.ReadFile(filepath.Join(dir, "p-0.lease"))
+		assert.True(t, err == nil && len(data) == 0, "after the number was given back the file holds %q, %v", data, err)
 	})
 }
 
@@ -398,9 +353,8 @@ func TestAnewFromFile(t *testing.T) {
 		next := newGuest()
 		defer keep(t, m, next, dir)()
 		time.Sleep(12 * time.Second)
-		if has, _, _ := next.now(); has {
-			t.Fatal("ids after the lease's end")
-		}
+		has, _, _ := next.now()
+		assert.MustTrue(t, !has, "ids after the lease's end")
 		m.set(func(m *memory) { m.down, m.pool.Since = nil, time.Now().UnixMilli() })
 		time.Sleep(4 * time.Second)
 		if has, term, err := next.now(); !has || err != nil || term.Start <= first.Last() {
@@ -426,15 +380,10 @@ func TestReleaseInDoubt(t *testing.T) {
 		time.Sleep(time.Second)
 		has, term, _ := again.now()
 		r, v := m.record(0), Granted
-		if r.State != Free || r.Fence > first.Last()+1 {
-			t.Fatalf("the number was not given back: %+v", r)
-		}
-		if r, _, v = m.rules.Take(r, time.Now().UnixMilli(), "other", "another host"); v != Granted {
-			t.Fatal(v)
-		}
-		if has && term.Fence > r.Start {
-			t.Errorf("a process took up number %d for times below %d, and whoever has it now begins at %d", term.Worker, term.Fence, r.Start)
-		}
+		assert.MustTrue(t, r.State == Free && r.Fence <= first.Last()+1, "the number was not given back: %+v", r)
+		r, _, v = m.rules.Take(r, time.Now().UnixMilli(), "other", "another host")
+		assert.MustTrue(t, v == Granted, "%v", v)
+		assert.True(t, !has || term.Fence <= r.Start, "a process took up number %d for times below %d, and whoever has it now begins at %d", term.Worker, term.Fence, r.Start)
 		stop()
 	})
 }
@@ -450,9 +399,8 @@ func TestEndDuringOutage(t *testing.T) {
 		m.set(func(m *memory) { m.lost = errors.New("no answer") })
 		time.Sleep(2 * time.Second)
 		stop()
-		if r := m.record(0); r.State != Held {
-			t.Errorf("the number is %+v, want it held", r)
-		}
+		r := m.record(0)
+		assert.True(t, r.State == Held, "the number is %+v, want it held", r)
 		m.set(func(m *memory) { m.down = errDown })
 		again := newGuest()
 		stop = keep(t, m, again, dir)
@@ -477,15 +425,12 @@ func TestFileOfAnotherStore(t *testing.T) {
 		other.down = errDown
 		for place, want := range map[string]bool{"": true, "elsewhere": false} {
 			copied := t.TempDir()
-			if err := os.Link(filepath.Join(dir, "p-0.lease"), filepath.Join(copied, "p-0.lease")); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.Link(filepath.Join(dir, "p-0.lease"), filepath.Join(copied, "p-0.lease")))
 			again := newGuest()
 			stop := keepAt(t, place, other, again, copied)
 			time.Sleep(100 * time.Millisecond)
-			if has, term, _ := again.now(); has != want {
-				t.Errorf("store %q: %t, %+v, want %t", place, has, term, want)
-			}
+			has, term, _ := again.now()
+			assert.True(t, has == want, "store %q: %t, %+v, want %t", place, has, term, want)
 			stop()
 		}
 	})
@@ -505,9 +450,7 @@ func TestFileOfStartAhead(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		path := filepath.Join(dir, "p-0.lease")
 		killed, err := os.ReadFile(path)
-		if err != nil || len(killed) == 0 {
-			t.Fatalf("the file: %q, %v", killed, err)
-		}
+		assert.MustTrue(t, err == nil && len(killed) != 0, "the file: %q, %v", killed, err)
 		m.set(func(m *memory) { m.down = errDown })
 		stop()
 		if err := os.WriteFile(path, killed, 0o600); err != nil { // as SIGKILL leaves it
@@ -517,9 +460,8 @@ func TestFileOfStartAhead(t *testing.T) {
 		m.set(func(m *memory) { m.down = nil })
 		defer keep(t, m, next, dir)()
 		time.Sleep(3 * time.Second)
-		if has, term, err := next.now(); !has || term.Worker != 0 || term.Start < start {
-			t.Errorf("%t, %+v, %v: ids below %d may have been used", has, term, err, start)
-		}
+		has, term, err := next.now()
+		assert.True(t, has && term.Worker == 0 && term.Start >= start, "%t, %+v, %v: ids below %d may have been used", has, term, err, start)
 	})
 }
 
@@ -542,9 +484,7 @@ func TestSwapGoesOn(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			has, term, err := g.now()
 			if used == 6 {
-				if has || err == nil || !strings.Contains(err.Error(), "ahead of this one") {
-					t.Errorf("%s: %t, %+v, %v; want none, and to hear why", name, has, term, err)
-				}
+				assert.True(t, !has && err != nil && strings.Contains(err.Error(), "ahead of this one"), "%s: %t, %+v, %v; want none, and to hear why", name, has, term, err)
 				m.set(func(m *memory) { m.records[7] = Record{State: Free} })
 				time.Sleep(10 * time.Second)
 				has, term, err = g.now()
@@ -552,9 +492,8 @@ func TestSwapGoesOn(t *testing.T) {
 			if !has || err != nil || term.Start >= term.Fence || term.Start > time.Now().Add(-time.Hour).UnixMilli() {
 				t.Errorf("%s: %t, %+v, %v; want a number that can be used", name, has, term, err)
 			}
-			if n := m.holders(Held); n > 2 {
-				t.Errorf("%s: %d numbers are held, want one and a spare", name, n)
-			}
+			n := m.holders(Held)
+			assert.True(t, n <= 2, "%s: %d numbers are held, want one and a spare", name, n)
 		})
 	}
 }

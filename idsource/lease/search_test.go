@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/states"
 	"idproxy/integration/width"
 )
@@ -54,19 +55,13 @@ func TestModel(t *testing.T) {
 	} {
 		m := model{rules: modelRules, class: run.class, owners: 2, numbers: 1, ahead: run.ahead}
 		states, whole, trace := m.search(run.limit)
-		if trace != "" {
-			t.Errorf("%s: a timestamp is used twice, or a number is given that cannot be used:\n%s", run.class.name, trace)
-		}
-		if !whole && run.limit > 1e6 {
-			t.Errorf("%s: there are more than %d states", run.class.name, run.limit)
-		}
+		assert.Equal(t, run.class.name+": a timestamp is used twice, or a number is given that cannot be used", trace, "")
+		assert.True(t, whole || run.limit <= 1e6, "%s: there are more than %d states", run.class.name, run.limit)
 		t.Logf("compared: %d states", states)
 		t.Logf("%s, ahead of the clock %t: %d states, all of them: %t (%v)", run.class.name, run.ahead, states, whole, time.Since(start))
 		total += states
 	}
-	if total < 1e6 {
-		t.Errorf("%d states are less than a million", total)
-	}
+	assert.True(t, total >= 1e6, "%d states are less than a million", total)
 }
 
 // TestGuards takes one rule away at a time. A rule that nothing is found
@@ -98,15 +93,12 @@ func TestGuards(t *testing.T) {
 		rules.without = run.guard
 		m := model{rules: rules, class: run.class, owners: 2, numbers: 1, ahead: true, prompt: run.prompt}
 		states, _, trace := m.search(5e6)
-		if trace == "" {
-			t.Errorf("without %s, %s: nothing found in %d states", run.name, run.class.name, states)
-		}
+		assert.True(t, trace != "", "without %s, %s: nothing found in %d states", run.name, run.class.name, states)
 		t.Logf("without %s, %s, after %d states:\n%s", run.name, run.class.name, states, trace)
 	}
 	rules := modelRules
 	rules.without = guardGap
 	m := model{rules: rules, class: vanished, owners: 2, numbers: 1, ahead: true, prompt: true}
-	if states, whole, trace := m.search(5e6); trace != "" || !whole {
-		t.Errorf("without gap but with the deadline, messages prompt: %d states, all of them: %t\n%s", states, whole, trace)
-	}
+	states, whole, trace := m.search(5e6)
+	assert.True(t, trace == "" && whole, "without gap but with the deadline, messages prompt: %d states, all of them: %t\n%s", states, whole, trace)
 }

@@ -3,6 +3,8 @@ package lease
 import (
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // TestHostClock moves the two clocks of a host apart.
@@ -29,8 +31,6 @@ func TestHostClock(t *testing.T) {
 		{"back again is ahead", 7300 * time.Millisecond, 0, -time.Hour},
 	} {
 		mono, off = tt.at, tt.off
-		if got := s.now().Sub(began.Add(tt.at)); got != tt.want {
-			t.Errorf("%s: the clock is off by %v, want %v", tt.name, got, tt.want)
-		}
+		assert.Equal(t, tt.name+": the clock is off by", s.now().Sub(began.Add(tt.at)), tt.want)
 	}
 }

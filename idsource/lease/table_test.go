@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // ledger is a Table with one pool, whose clock goes on by a second with each reading.
@@ -50,12 +52,9 @@ func TestBeatIsStored(t *testing.T) {
 	}
 	a := Ask{Pool: "p", Shape: testShape, Use: Use{Token: "a", Last: 1e6}, Rules: defaults(t)}
 	r, err := FromTable(l).Renew(t.Context(), a)
-	if err != nil || r.Verdict != Granted {
-		t.Fatal(r, err)
-	}
-	if stored := l.page.Records[0].Beat; r.Beat != stored || r.Now <= stored {
-		t.Errorf("the reply tells of a sign of life at %d, read at %d; stored is %d", r.Beat, r.Now, stored)
-	}
+	assert.MustTrue(t, err == nil && r.Verdict == Granted, "%v %v", r, err)
+	stored := l.page.Records[0].Beat
+	assert.True(t, r.Beat == stored && r.Now > stored, "the reply tells of a sign of life at %d, read at %d; stored is %d", r.Beat, r.Now, stored)
 }
 
 // TestDisposableWrites: a server that takes no writes any more confirms no number that is used once. It
@@ -65,19 +64,15 @@ func TestDisposableWrites(t *testing.T) {
 	s := Disposable(l)
 	a := Ask{Pool: "p", Shape: testShape, Use: Use{Token: "a"}, Numbers: 9, Rules: defaults(t)}
 	r, err := s.Take(t.Context(), a)
-	if err != nil || r.Verdict != Granted {
-		t.Fatal(r, err)
-	}
+	assert.MustTrue(t, err == nil && r.Verdict == Granted, "%v %v", r, err)
 	a.Worker, a.Last = r.Worker, r.Start
 	refused := errors.New("not enough good replicas to write")
 	l.write = func(uint64, Record) (bool, error) { return false, refused }
-	if r, err := s.Renew(t.Context(), a); !errors.Is(err, refused) {
-		t.Errorf("renewed without a write: %+v, %v", r, err)
-	}
+	r, err = s.Renew(t.Context(), a)
+	assert.True(t, errors.Is(err, refused), "renewed without a write: %+v, %v", r, err)
 	l.write = nil
-	if r, err := s.Renew(t.Context(), a); err != nil || r.Verdict != Granted {
-		t.Errorf("renewed: %+v, %v", r, err)
-	}
+	r, err = s.Renew(t.Context(), a)
+	assert.True(t, err == nil && r.Verdict == Granted, "renewed: %+v, %v", r, err)
 }
 
 // silentTable is a Table that does not answer.

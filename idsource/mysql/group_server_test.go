@@ -14,15 +14,14 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // newServer starts a server of its own; the test kills it as it likes.
 func newServer(t *testing.T) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir()}
-	if err := s.install(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.install())
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			s.kill()
@@ -33,20 +32,15 @@ func newServer(t *testing.T) *server {
 
 func (s *server) restart(t *testing.T) {
 	t.Helper()
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.start())
 }
 
 // copyData copies the data folder of a server that is down, or puts a copy back.
 func copyData(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("cp", "-a", "--sparse=always", from, to).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v: %s", err, out)
-	}
+	assert.Must(t, os.RemoveAll(to))
+	out, err := exec.Command("cp", "-a", "--sparse=always", from, to).CombinedOutput()
+	assert.Must(t, err, "cp", string(out))
 }
 
 // backup copies the data of a running server, by killing it.
@@ -92,10 +86,7 @@ func take(t *testing.T, g *Group, server, n int) ([]uint64, error) {
 
 func mustTake(t *testing.T, g *Group, server, n int) []uint64 {
 	t.Helper()
-	ids, err := take(t, g, server, n)
-	if err != nil {
-		t.Fatalf("ids from server %d: %v", server, err)
-	}
+	ids := assert.Of(take(t, g, server, n)).Must(t, "ids from server", server)
 	return ids
 }
 
@@ -156,35 +147,26 @@ func TestGroupServerKilled(t *testing.T) {
 	}
 	stop()
 	wg.Wait()
-	if id, dup := twice(all.ids); dup {
-		t.Errorf("id %d came twice", id)
-	}
+	id, dup := twice(all.ids)
+	assert.True(t, !dup, "id %d came twice", id)
 	blocks := map[uint64]int{}
 	for _, id := range all.ids {
 		blocks[id/10_000%3]++
 	}
 	t.Logf("%d ids, by server %v", len(all.ids), blocks)
-	if len(blocks) != 3 {
-		t.Errorf("ids by server %v, want some of each", blocks)
-	}
+	assert.True(t, len(blocks) == 3, "ids by server %v, want some of each", blocks)
 }
 
 // forget deletes what a server knows of where the others stand. What it returns puts that back.
 func forget(t *testing.T, m *member) (remember func()) {
 	t.Helper()
 	marks, err := readMarks(t.Context(), m.db, "order_id")
-	if err != nil || len(marks) == 0 {
-		t.Fatalf("marks %v, %v", marks, err)
-	}
-	if _, err := m.db.ExecContext(t.Context(), dropMarks, "order_id"); err != nil {
-		t.Fatal(err)
-	}
+	assert.MustTrue(t, err == nil && len(marks) != 0, "marks %v, %v", marks, err)
+	assert.Of(m.db.ExecContext(t.Context(), dropMarks, "order_id")).Must(t)
 	return func() {
 		t.Helper()
 		for server, next := range marks {
-			if _, err := m.db.ExecContext(t.Context(), raiseMark, "order_id", server, next, next); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(m.db.ExecContext(t.Context(), raiseMark, "order_id", server, next, next)).Must(t)
 		}
 	}
 }
@@ -206,45 +188,30 @@ func TestGroupRestored(t *testing.T) {
 
 	control := newGroup(t, dsns, 10_000)
 	remember := forget(t, control.members[1])
-	again, err := take(t, control, 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := assert.Of(take(t, control, 0, 100)).Must(t)
 	remember()
-	if _, dup := twice(append(again, all...)); !dup {
-		t.Error("without marks no id came twice: the test proves nothing")
-	}
+	_, dup := twice(append(again, all...))
+	assert.True(t, dup, "without marks no id came twice: the test proves nothing")
 	servers[0].restore(t)
 
 	for name, g := range map[string]*Group{"a process that ran": running, "a new process": newGroup(t, dsns, 10_000)} {
 		ids, err := take(t, g, 0, 100)
-		if err != nil {
-			t.Fatalf("%s: the other server does not stand in: %v", name, err)
-		}
-		if ids[0]/10_000%2 != 1 {
-			t.Errorf("%s: id %d is the restored server's", name, ids[0])
-		}
+		assert.Must(t, err, name+": the other server does not stand in")
+		assert.True(t, ids[0]/10_000%2 == 1, "%s: id %d is the restored server's", name, ids[0])
 		all = append(all, ids...)
 		states, err := g.State(t.Context(), "order_id")
-		if err != nil || states[0].Next >= states[0].Mark {
-			t.Errorf("%s: %+v, %v: want server 0 below its mark", name, states, err)
-		}
+		assert.True(t, err == nil && states[0].Next < states[0].Mark, "%s: %+v, %v: want server 0 below its mark", name, states, err)
 	}
 	// Without the other server a new process would use it: two disasters, which
 	// MAX(column) alone tells.
 
 	// Mended: moved above all there is, the server is used again.
 	g := newGroup(t, dsns, 10_000)
-	if err := g.Advance(t.Context(), "order_id", 1_000_000); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, g.Advance(t.Context(), "order_id", 1_000_000))
 	ids := mustTake(t, g, 0, 100)
-	if ids[0]/10_000%2 != 0 {
-		t.Errorf("id %d after the key was moved is not the mended server's", ids[0])
-	}
-	if id, dup := twice(append(all, ids...)); dup {
-		t.Errorf("id %d came twice", id)
-	}
+	assert.True(t, ids[0]/10_000%2 == 0, "id %d after the key was moved is not the mended server's", ids[0])
+	id, dup := twice(append(all, ids...))
+	assert.True(t, !dup, "id %d came twice", id)
 }
 
 // TestGroupWitnessRestored: marks that went back do no harm while the server
@@ -260,9 +227,8 @@ func TestGroupWitnessRestored(t *testing.T) {
 	for _, first := range []int{0, 1, 0} {
 		all = append(all, mustTake(t, newGroup(t, dsns, 10_000), first, 100)...)
 	}
-	if id, dup := twice(all); dup {
-		t.Errorf("id %d came twice", id)
-	}
+	id, dup := twice(all)
+	assert.True(t, !dup, "id %d came twice", id)
 }
 
 // TestGroupEmptied has a server come back without data: it is not used, for
@@ -276,33 +242,22 @@ func TestGroupEmptied(t *testing.T) {
 	servers[0].restore(t)
 	g := newGroup(t, dsns, 10_000)
 	ids := mustTake(t, g, 0, 100)
-	if id, dup := twice(append(all, ids...)); dup {
-		t.Errorf("id %d came twice", id)
-	}
+	id, dup := twice(append(all, ids...))
+	assert.True(t, !dup, "id %d came twice", id)
 	states, err := g.State(t.Context(), "order_id")
-	if err != nil || !errors.Is(states[0].Err, errNew) {
-		t.Errorf("%+v, %v: want server 0 told from a new one", states, err)
-	}
+	assert.True(t, err == nil && errors.Is(states[0].Err, errNew), "%+v, %v: want server 0 told from a new one", states, err)
 	servers[1].kill()
-	if _, _, err := g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60}); err == nil || !strings.Contains(err.Error(), "emptied") {
-		t.Errorf("the other server down: %v, want a refusal", err)
-	}
+	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})
+	assert.True(t, err != nil && strings.Contains(err.Error(), "emptied"), "the other server down: %v, want a refusal", err)
 	servers[1].restart(t)
 	// New keys need all servers: one that missed it would start it from 1 later.
-	if err := g.Advance(t.Context(), "new", 1); err == nil {
-		t.Error("a key was made without the emptied server")
-	}
-	if err := g.Adopt(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Fails(t, "a key was made without the emptied server", g.Advance(t.Context(), "new", 1), "")
+	assert.Must(t, g.Adopt(t.Context()))
 	all = append(all, ids...)
 	ids = mustTake(t, newGroup(t, dsns, 10_000), 0, 100)
-	if ids[0]/10_000%2 != 0 {
-		t.Errorf("id %d after it was adopted is not the emptied server's", ids[0])
-	}
-	if id, dup := twice(append(all, ids...)); dup {
-		t.Errorf("id %d came twice", id)
-	}
+	assert.True(t, ids[0]/10_000%2 == 0, "id %d after it was adopted is not the emptied server's", ids[0])
+	id, dup = twice(append(all, ids...))
+	assert.True(t, !dup, "id %d came twice", id)
 }
 
 // TestGroupHalfOpen stops a server, as a machine that hangs does: its port accepts
@@ -312,9 +267,7 @@ func TestGroupHalfOpen(t *testing.T) {
 	servers := []*server{newServer(t), newServer(t)}
 	dsns := dsnsOf(servers...)
 	mustTake(t, newGroup(t, dsns, 10_000), 0, 1)
-	if err := servers[0].hang(true); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, servers[0].hang(true))
 	defer servers[0].hang(false) //nolint:errcheck // it is killed then
 	g := newGroup(t, dsns, 10_000)
 	g.memberTimeout, g.witnessTimeout = memberTimeout, witnessTimeout

@@ -14,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 )
 
@@ -23,10 +24,8 @@ func databases(t *testing.T, n int) []string {
 	var dsns []string
 	for i := range n {
 		name := fmt.Sprintf("group%d", i)
-		if err := shared.exec("DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name,
-			"GRANT ALL ON "+name+".* TO idproxy@'127.0.0.1'"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, shared.exec("DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name,
+			"GRANT ALL ON "+name+".* TO idproxy@'127.0.0.1'"))
 		dsns = append(dsns, strings.Replace(shared.dsn(), "/idproxy", "/"+name, 1))
 	}
 	return dsns
@@ -34,10 +33,7 @@ func databases(t *testing.T, n int) []string {
 
 func newGroup(t *testing.T, dsns []string, block uint64) *Group {
 	t.Helper()
-	g, err := NewGroup(GroupConfig{DSNs: dsns, Block: block})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := assert.Of(NewGroup(GroupConfig{DSNs: dsns, Block: block})).Must(t)
 	t.Cleanup(func() { _ = g.Close() })
 	g.memberTimeout, g.witnessTimeout = 10*memberTimeout, 10*witnessTimeout // of a busy machine
 	return g
@@ -48,9 +44,7 @@ func newGroupSegment(t *testing.T, g *Group, step uint64) *segment.Segment {
 	src, err := segment.New(segment.Config{
 		Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: aMinute,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() { _ = src.Close(context.Background()) })
 	return src
 }
@@ -70,26 +64,18 @@ func twice(ids []uint64) (uint64, bool) {
 // random positions: within one block, of the server's own, not below floor.
 func TestGroupRanges(t *testing.T) {
 	g := newGroup(t, databases(t, 3), 10)
-	if err := g.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, g.Advance(t.Context(), "k", 1))
 	random := rand.New(rand.NewPCG(1, 2))
 	near := []uint64{0, 1, 9, 10, 1 << 40, 1<<63 - 20, 1 << 63, math.MaxUint64 - 400}
 	for range 400 {
 		m := g.members[random.IntN(3)]
 		at := near[random.IntN(len(near))] + random.Uint64N(80)
 		a := idsource.Ask{Key: "k", Count: 1 + random.Uint64N(10), Floor: at + random.Uint64N(50) - min(at, 25), Last: math.MaxUint64 - 1}
-		if _, err := m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = 'k'", at); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = 'k'", at)).Must(t)
 		conn, err := g.connect(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		lo, hi, err := m.takeRange(t.Context(), conn, a, m.blocks.reserve(a, 0))
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, conn.Close())
 		want := m.blocks.align(max(at, a.Floor), a.Count)
 		switch {
 		case err != nil || lo != want || hi != lo+a.Count:
@@ -102,20 +88,15 @@ func TestGroupRanges(t *testing.T) {
 	}
 	a := idsource.Ask{Key: "k", Count: 5, Last: 1000}
 	for _, m := range g.members {
-		if _, err := m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 998"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 998")).Must(t)
 	}
 	_, _, err := g.Reserve(t.Context(), a)
-	if e, ok := errors.AsType[*idsource.FullError](err); !ok {
-		t.Errorf("5 ids from 998 to 1000: %v, want a FullError", e)
-	}
-	if _, _, err := g.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 11, Last: 1000}); err == nil {
-		t.Error("11 ids came of a block of 10")
-	}
-	if _, _, err := g.Reserve(t.Context(), idsource.Ask{Key: "other", Count: 1, Last: 1000}); !errors.Is(err, idsource.ErrNoKey) {
-		t.Errorf("a key that is not there: %v", err)
-	}
+	e, ok := errors.AsType[*idsource.FullError](err)
+	assert.True(t, ok, "5 ids from 998 to 1000: %v, want a FullError", e)
+	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 11, Last: 1000})
+	assert.True(t, err != nil, "11 ids came of a block of 10")
+	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "other", Count: 1, Last: 1000})
+	assert.True(t, errors.Is(err, idsource.ErrNoKey), "a key that is not there: %v", err)
 }
 
 // TestGroupUnique has processes take ids at once, each from another server. If
@@ -156,9 +137,7 @@ func TestGroupUnique(t *testing.T) {
 		wg.Wait()
 		id, dup := twice(all)
 		t.Logf("%d ids up to %d", len(all), all[len(all)-1])
-		if dup != control {
-			t.Errorf("each server takes all blocks %v: id %d came twice: %v", control, id, dup)
-		}
+		assert.True(t, dup == control, "each server takes all blocks %v: id %d came twice: %v", control, id, dup)
 	}
 }
 
@@ -166,56 +145,38 @@ func TestGroupUnique(t *testing.T) {
 func TestGroupFormed(t *testing.T) {
 	dsns := databases(t, 2)
 	alone, err := New(Config{DSN: dsns[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() { _ = alone.Close() })
 	old := newSegment(t, alone, nil)
-	if err := alone.Advance(t.Context(), "order_id", 5_000_000); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, alone.Advance(t.Context(), "order_id", 5_000_000))
 	ids := make([]uint64, 15)
-	if err := old.Fill(t.Context(), ids, 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, old.Fill(t.Context(), ids, 1))
 	for i := range 2 {
 		g := newGroup(t, dsns, 1000)
 		g.current = i
 		src := newGroupSegment(t, g, 10)
 		more := make([]uint64, 3)
-		if err := src.Fill(t.Context(), more, 1); err != nil {
-			t.Fatal(err)
-		}
-		if more[0] <= ids[14] {
-			t.Errorf("server %d gives %d, and %d was given before", i, more[0], ids[14])
-		}
-		if err := src.Admit(t.Context(), "shop.orders.id", ids[14]); err != nil {
-			t.Errorf("Admit: %v", err)
-		}
-		if err := src.Admit(t.Context(), "shop.orders.id", 1<<40); !errors.Is(err, idsource.Behind) {
-			t.Errorf("Admit of an id above: %v, want kind Behind", err)
-		}
+		assert.Must(t, src.Fill(t.Context(), more, 1))
+		assert.True(t, more[0] > ids[14], "server %d gives %d, and %d was given before", i, more[0], ids[14])
+		assert.NoError(t, src.Admit(t.Context(), "shop.orders.id", ids[14]), "Admit")
+		err := src.Admit(t.Context(), "shop.orders.id", 1<<40)
+		assert.True(t, errors.Is(err, idsource.Behind), "Admit of an id above: %v, want kind Behind", err)
 	}
 	for range 20 {
 		if err = old.Fill(t.Context(), ids, 1); err != nil {
 			break
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "dsns") {
-		t.Errorf("a process that knows one server alone: %v, want a refusal that names dsns", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "dsns"), "a process that knows one server alone: %v, want a refusal that names dsns", err)
 	for name, wrong := range map[string]*Group{
 		"other order": newGroup(t, []string{dsns[1], dsns[0]}, 1000),
 		"other block": newGroup(t, dsns, 2000),
 		"one more":    newGroup(t, append(slices.Clone(dsns), shared.dsn()), 1000),
 	} {
-		if _, _, err := wrong.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60}); err == nil {
-			t.Errorf("%s: ids were given", name)
-		}
+		_, _, err := wrong.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})
+		assert.True(t, err != nil, "%s: ids were given", name)
 	}
-	if _, err := NewGroup(GroupConfig{DSNs: []string{dsns[0], dsns[0]}}); err == nil {
-		t.Error("one server twice is a group")
-	}
+	assert.Of(NewGroup(GroupConfig{DSNs: []string{dsns[0], dsns[0]}})).Fails(t, "one server twice is a group", "")
 }
 
 // TestGroupFormedAtOnce has many processes find the servers new.
@@ -244,9 +205,8 @@ func TestGroupFormedAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if id, dup := twice(all); dup {
-		t.Errorf("id %d came twice", id)
-	}
+	id, dup := twice(all)
+	assert.True(t, !dup, "id %d came twice", id)
 }
 
 // TestGroupAdvance moves past an id that belongs to another server than the one
@@ -255,13 +215,9 @@ func TestGroupAdvance(t *testing.T) {
 	dsns := databases(t, 3)
 	src := newGroupSegment(t, newGroup(t, dsns, 100), 10)
 	ids := make([]uint64, 1)
-	if err := src.Fill(t.Context(), ids, 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, src.Fill(t.Context(), ids, 1))
 	for _, id := range []uint64{150, 151, 120, 777} {
-		if err := src.Advance(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, src.Advance(t.Context(), id))
 		for i := range 3 {
 			g := newGroup(t, dsns, 100)
 			g.current = i
@@ -280,21 +236,16 @@ func TestGroupAdmit(t *testing.T) {
 	dsns := databases(t, 2)
 	ids := make([]uint64, 60)
 	before := newGroupSegment(t, newGroup(t, dsns, 100), 10)
-	if err := errors.Join(before.Fill(t.Context(), ids, 1), before.Close(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(before.Fill(t.Context(), ids, 1), before.Close(t.Context())))
 	first := newGroup(t, dsns, 100)
-	if _, _, err := first.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 400, Last: 1 << 60}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := first.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 400, Last: 1 << 60})
+	assert.Must(t, err)
 	for _, admit := range []bool{true, false} {
 		g := newGroup(t, dsns, 100)
 		g.current = 1
 		src := newGroupSegment(t, g, 10)
 		if admit {
-			if err := src.Admit(t.Context(), "shop.old.id", 350); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, src.Admit(t.Context(), "shop.old.id", 350))
 		} else if err := g.members[1].Store.checkTables(t.Context()); err == nil { // the control starts where the server stood
 			t.Error("a server of a group can be used alone")
 		} else if _, err := g.members[1].db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 0"); err != nil {
@@ -302,9 +253,7 @@ func TestGroupAdmit(t *testing.T) {
 		} else if _, err := g.members[0].db.ExecContext(t.Context(), dropMarks, "order_id"); err != nil {
 			t.Fatal(err)
 		}
-		if err := src.Fill(t.Context(), ids[:1], 1); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, src.Fill(t.Context(), ids[:1], 1))
 		if above := ids[0] > 350; above != admit {
 			t.Errorf("admitted %v: id %d", admit, ids[0])
 		}
@@ -317,24 +266,17 @@ func TestGroupAdmit(t *testing.T) {
 // TestGroupHalfFormed: whoever formed the group died before the last step.
 func TestGroupHalfFormed(t *testing.T) {
 	dsns := databases(t, 2)
-	if err := newGroup(t, dsns, 100).Advance(t.Context(), "order_id", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, newGroup(t, dsns, 100).Advance(t.Context(), "order_id", 1))
 	for _, undo := range []string{"group1", "group0"} {
 		running := newGroup(t, dsns, 100)
 		running.current = 1
-		if err := shared.exec("DELETE FROM " + undo + ".idproxy_store WHERE name = 'ready'"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, shared.exec("DELETE FROM "+undo+".idproxy_store WHERE name = 'ready'"))
 		for range 2 { // the first call may find it out, the second one finishes
-			if _, _, err := running.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60}); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := running.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})
+			assert.Must(t, err)
 		}
 		known, err := facts(t.Context(), running.members[map[string]int{"group0": 0, "group1": 1}[undo]].db)
-		if err != nil || known[factReady] != "1" {
-			t.Errorf("%s: %v, %v: the group was not formed to the end", undo, known, err)
-		}
+		assert.True(t, err == nil && known[factReady] == "1", "%s: %v, %v: the group was not formed to the end", undo, known, err)
 	}
 }
 
@@ -342,20 +284,14 @@ func TestGroupHalfFormed(t *testing.T) {
 func TestGroupLook(t *testing.T) {
 	g := newGroup(t, databases(t, 2), 100)
 	p, err := g.Look(t.Context(), "order_id")
-	if err != nil || p != (idsource.Position{}) {
-		t.Errorf("Look at new servers: %+v, %v", p, err)
-	}
+	assert.True(t, err == nil && p == (idsource.Position{}), "Look at new servers: %+v, %v", p, err)
 	for _, m := range g.members {
-		if known, err := facts(t.Context(), m.db); err != nil || known != nil {
-			t.Errorf("looking left %v, %v", known, err)
-		}
+		known, err := facts(t.Context(), m.db)
+		assert.True(t, err == nil && known == nil, "looking left %v, %v", known, err)
 	}
-	if err := g.Advance(t.Context(), "order_id", 7); err != nil {
-		t.Fatal(err)
-	}
-	if p, err := g.Look(t.Context(), "order_id"); err != nil || p.Next != 7 {
-		t.Errorf("Look: %+v, %v, want 7", p, err)
-	}
+	assert.Must(t, g.Advance(t.Context(), "order_id", 7))
+	p, err = g.Look(t.Context(), "order_id")
+	assert.True(t, err == nil && p.Next == 7, "Look: %+v, %v, want 7", p, err)
 }
 
 // elsewhere is the same database at another address.
@@ -370,24 +306,16 @@ func TestGroupDisagrees(t *testing.T) {
 	f := holders.NewForward(t, fmt.Sprintf("127.0.0.1:%d", shared.port))
 	dsns[0] = elsewhere(dsns[0], f)
 	g := newGroup(t, dsns, 1000)
-	if err := g.Advance(t.Context(), "order_id", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, g.Advance(t.Context(), "order_id", 1))
 	src, err := segment.New(segment.Config{
 		Name: "order_id", Store: g, Step: 10, MaxStep: 10, StepPolicy: segment.StepFixed, Prefetch: 1, MaxBatch: g.Block(), Wait: func() time.Duration { return 5 * time.Second },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() { _ = src.Close(context.Background()) })
 	ids := make([]uint64, 10)
-	if err := src.Fill(t.Context(), ids, 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, src.Fill(t.Context(), ids, 1))
 	// As where the key was made, and server 1 answered too late.
-	if err := shared.exec("DELETE FROM group1.idproxy_segment"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, shared.exec("DELETE FROM group1.idproxy_segment"))
 	f.Lead("127.0.0.1:1")
 	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -396,37 +324,22 @@ func TestGroupDisagrees(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, idsource.StoreDown) || !strings.Contains(err.Error(), "all servers of a group must be there") {
-		t.Errorf("the server that has the key is away: %v, want kind StoreDown", err)
-	}
+	assert.True(t, errors.Is(err, idsource.StoreDown) && strings.Contains(err.Error(), "all servers of a group must be there"), "the server that has the key is away: %v, want kind StoreDown", err)
 	f.Lead(fmt.Sprintf("127.0.0.1:%d", shared.port))
-	if err := src.Fill(t.Context(), ids, 1); err != nil {
-		t.Errorf("it is back: %v", err)
-	}
+	assert.NoError(t, src.Fill(t.Context(), ids, 1), "it is back")
 
-	if err := shared.exec("INSERT INTO group1.idproxy_segment (biz_tag, max_id, step) VALUES ('order_id', 1998, 1)"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, shared.exec("INSERT INTO group1.idproxy_segment (biz_tag, max_id, step) VALUES ('order_id', 1998, 1)"))
 	f.Lead("127.0.0.1:1")
 	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 5, Last: 2000})
-	if _, full := errors.AsType[*idsource.FullError](err); err == nil || full {
-		t.Errorf("no room on the one server that answers: %v, which is not that of the group", err)
-	}
+	_, full := errors.AsType[*idsource.FullError](err)
+	assert.True(t, err != nil && !full, "no room on the one server that answers: %v, which is not that of the group", err)
 }
 
 // TestGroupFormsOfAllKeys: a server whose keys cannot be read is not one that has none.
 func TestGroupFormsOfAllKeys(t *testing.T) {
 	g := newGroup(t, databases(t, 2), 1000)
-	if err := shared.exec("CREATE TABLE group1.idproxy_segment (id INT)"); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.ensure(t.Context(), true); err == nil {
-		t.Error("a group was formed of servers one of which did not say what it has")
-	}
-	if err := shared.exec("DROP TABLE group1.idproxy_segment"); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.ensure(t.Context(), true); err != nil {
-		t.Error(err)
-	}
+	assert.Must(t, shared.exec("CREATE TABLE group1.idproxy_segment (id INT)"))
+	assert.Fails(t, "a group was formed of servers one of which did not say what it has", g.ensure(t.Context(), true), "")
+	assert.Must(t, shared.exec("DROP TABLE group1.idproxy_segment"))
+	assert.NoError(t, g.ensure(t.Context(), true))
 }

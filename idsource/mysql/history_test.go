@@ -15,6 +15,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -36,31 +37,16 @@ func TestTunesAndRemembers(t *testing.T) {
 func TestTunesAtOnce(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	ctx := t.Context()
-	if err := s.Advance(ctx, "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(ctx, "k", 1))
 	was := idsource.Tuning{Step: 500, Description: "d"}
-	if err := s.Tune(ctx, "k", was); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Tune(ctx, "k", idsource.Tuning{Step: 700, Description: strings.Repeat("long", 100)}); err == nil {
-		t.Error("a description without room was accepted")
-	}
-	if to, err := s.Tuning(ctx, "k"); to != was || err != nil {
-		t.Errorf("tuned %+v, %v, want %+v", to, err, was)
-	}
-	if err := shared.exec("CREATE OR REPLACE USER tunes@'127.0.0.1' IDENTIFIED BY 'tunes'",
-		"GRANT SELECT, INSERT, UPDATE ON idproxy.* TO tunes@'127.0.0.1'"); err != nil {
-		t.Fatal(err)
-	}
-	tunes, err := New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "tunes:tunes", 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Tune(ctx, "k", was))
+	assert.Fails(t, "a description without room was accepted", s.Tune(ctx, "k", idsource.Tuning{Step: 700, Description: strings.Repeat("long", 100)}), "")
+	assert.Of(s.Tuning(ctx, "k")).Equal(t, "tuned", was)
+	assert.Must(t, shared.exec("CREATE OR REPLACE USER tunes@'127.0.0.1' IDENTIFIED BY 'tunes'",
+		"GRANT SELECT, INSERT, UPDATE ON idproxy.* TO tunes@'127.0.0.1'"))
+	tunes := assert.Of(New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "tunes:tunes", 1)})).Must(t)
 	defer tunes.Close() //nolint:errcheck // nothing is pending
-	if err := tunes.Tune(ctx, "k", idsource.Tuning{Step: 800}); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, tunes.Tune(ctx, "k", idsource.Tuning{Step: 800}))
 }
 
 // TestCommitEnds: on a server where a COMMIT begins the next transaction for everybody, what is
@@ -71,31 +57,19 @@ func TestCommitEnds(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			w := startFor(t, kind)
-			db, err := sql.Open("mysql", w.DSN(""))
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := assert.Of(sql.Open("mysql", w.DSN(""))).Must(t)
 			defer db.Close() //nolint:errcheck // nothing is pending
-			if _, err := db.ExecContext(t.Context(), "SET GLOBAL completion_type = 'CHAIN'"); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(db.ExecContext(t.Context(), "SET GLOBAL completion_type = 'CHAIN'")).Must(t)
 			s, other := w.store(), w.store()
 			for _, st := range []*Store{s, other} {
 				st.db.SetMaxOpenConns(1) // what comes next goes over the connection of the range
 			}
-			if err := s.Advance(t.Context(), "k", 1); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, s.Advance(t.Context(), "k", 1))
 			for want := uint64(1); want < 300; want += 101 { // the first range makes the table of the history
-				if err := reserved(s, ask("k", 1), want); err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Set(t.Context(), "k", want+101); err != nil {
-					t.Fatal(err)
-				}
-				if seen, err := other.Position(t.Context(), "k"); seen.Next != want+101 || err != nil {
-					t.Errorf("others see %d, %v, want %d", seen.Next, err, want+101)
-				}
+				assert.Must(t, reserved(s, ask("k", 1), want))
+				assert.Must(t, s.Set(t.Context(), "k", want+101))
+				seen, err := other.Position(t.Context(), "k")
+				assert.True(t, seen.Next == want+101 && err == nil, "others see %d, %v, want %d", seen.Next, err, want+101)
 			}
 		})
 	}
@@ -105,118 +79,75 @@ func TestCommitEnds(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	ctx := t.Context()
-	if err := s.Advance(ctx, "k", 1_000_000); err != nil {
-		t.Fatal(err)
-	}
-	if err := reserved(s, ask("k", 1), 1_000_000); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(ctx, "k", 1_000_000))
+	assert.Must(t, reserved(s, ask("k", 1), 1_000_000))
 	for _, q := range []string{
 		"INSERT INTO idproxy_taken SELECT 'k', seq, seq + 1, UTC_TIMESTAMP(6), 'a' FROM seq_1_to_10500",
 		"INSERT INTO idproxy_taken SELECT 'k', 900000 + seq, 900001 + seq, UTC_TIMESTAMP(6) - INTERVAL 31 DAY, 'a' FROM seq_1_to_10",
 		"INSERT INTO idproxy_taken SELECT 'other', seq, seq + 1, UTC_TIMESTAMP(6), 'a' FROM seq_1_to_10500",
 	} {
-		if _, err := s.db.ExecContext(ctx, q); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(s.db.ExecContext(ctx, q)).Must(t)
 	}
 	count := func(what string) (n int) {
 		t.Helper()
-		if err := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM idproxy_taken WHERE "+what).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM idproxy_taken WHERE "+what).Scan(&n))
 		return n
 	}
 	for range 100 * forgetEvery { // one in forgetEvery looks
-		if _, _, err := s.Reserve(ctx, ask("k", 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := s.Reserve(ctx, ask("k", 1))
+		assert.Must(t, err)
 		if count("biz_tag = 'k'") <= historyMost {
 			break
 		}
 	}
-	if n := count("biz_tag = 'k'"); n > historyMost {
-		t.Errorf("%d ranges are kept", n)
-	}
-	if n := count("lo > 900000 AND lo < 900020"); n != 0 {
-		t.Errorf("%d ranges of last month are kept", n)
-	}
-	if n := count("biz_tag = 'other'"); n != 10_500 {
-		t.Errorf("%d ranges of another key, want all of them", n)
-	}
+	assert.LessOrEqual(t, "ranges are kept", count("biz_tag = 'k'"), historyMost)
+	assert.Equal(t, "ranges of last month are kept", count("lo > 900000 AND lo < 900020"), 0)
+	n := count("biz_tag = 'other'")
+	assert.True(t, n == 10_500, "%d ranges of another key, want all of them", n)
 }
 
 // TestHistoryDenied: an account that may not write the history gets its ranges, and the log says it once.
 func TestHistoryDenied(t *testing.T) {
 	s := newStore(t, shared.dsn())
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.exec("DROP TABLE IF EXISTS idproxy.idproxy_taken", "CREATE OR REPLACE USER poor@'127.0.0.1' IDENTIFIED BY 'poor'",
-		"GRANT SELECT, INSERT, UPDATE ON idproxy.idproxy_segment TO poor@'127.0.0.1'", "GRANT SELECT ON idproxy.idproxy_store TO poor@'127.0.0.1'"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
+	assert.Must(t, shared.exec("DROP TABLE IF EXISTS idproxy.idproxy_taken", "CREATE OR REPLACE USER poor@'127.0.0.1' IDENTIFIED BY 'poor'",
+		"GRANT SELECT, INSERT, UPDATE ON idproxy.idproxy_segment TO poor@'127.0.0.1'", "GRANT SELECT ON idproxy.idproxy_store TO poor@'127.0.0.1'"))
 	var log bytes.Buffer
 	poor, err := New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "poor:poor", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer poor.Close() //nolint:errcheck // nothing is pending
 	for i := range uint64(3) {
-		if err := reserved(poor, ask("k", 10), 1+10*i); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, reserved(poor, ask("k", 10), 1+10*i))
 	}
-	if strings.Count(log.String(), "cannot be written down") != 1 {
-		t.Errorf("log: %s", log.String())
-	}
+	assert.True(t, strings.Count(log.String(), "cannot be written down") == 1, "log: %s", log.String())
 	_, _, err = poor.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 1, Last: 5})
-	if err == nil {
-		t.Error("a range where there is no room")
-	}
+	assert.Fails(t, "a range where there is no room", err, "")
 }
 
 // TestHistoryOracle: the history is written where BEGIN is a block of Oracle's language.
 func TestHistoryOracle(t *testing.T) {
 	s := newStore(t, shared.dsn()+"?sql_mode='ORACLE'")
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := reserved(s, ask("k", 1), 1); err != nil {
-		t.Fatal(err)
-	}
-	if all, err := s.History(t.Context(), "k", 100, 10); len(all) != 1 || err != nil {
-		t.Errorf("history %+v, %v, want one range", all, err)
-	}
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
+	assert.Must(t, reserved(s, ask("k", 1), 1))
+	all, err := s.History(t.Context(), "k", 100, 10)
+	assert.True(t, len(all) == 1 && err == nil, "history %+v, %v, want one range", all, err)
 }
 
 // TestHistoryGoesOn: a range that waited too long for another one is not the end of the history.
 func TestHistoryGoesOn(t *testing.T) {
 	s := newStore(t, shared.dsn())
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
 	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
 		t.Fatal(err)
 	}
-	waits, err := New(Config{DSN: shared.dsn() + "?innodb_lock_wait_timeout=1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	waits := assert.Of(New(Config{DSN: shared.dsn() + "?innodb_lock_wait_timeout=1"})).Must(t)
 	defer waits.Close() //nolint:errcheck // nothing is pending
-	tx, err := s.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), "UPDATE idproxy_segment SET description = 'held' WHERE biz_tag = 'k'"); err != nil {
-		t.Fatal(err)
-	}
+	tx := assert.Of(s.db.BeginTx(t.Context(), nil)).Must(t)
+	assert.Of(tx.ExecContext(t.Context(), "UPDATE idproxy_segment SET description = 'held' WHERE biz_tag = 'k'")).Must(t)
 	watch := newStoreOf(t, shared.dsn())
 	waited := func() (n int) {
 		var name string
-		if err := watch.db.QueryRow("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_waits'").Scan(&name, &n); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, watch.db.QueryRow("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_waits'").Scan(&name, &n))
 		return n
 	}
 	before := waited()
@@ -227,64 +158,43 @@ func TestHistoryGoesOn(t *testing.T) {
 		_ = tx.Rollback()
 	}()
 	for want := range uint64(2) {
-		if err := reserved(waits, ask("k", 1), 2+want); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, reserved(waits, ask("k", 1), 2+want))
 	}
-	if all, err := s.History(t.Context(), "k", 100, 10); len(all) != 2 || all[0].Lo != 3 || err != nil {
-		t.Errorf("history %+v, %v, want the ranges before and behind the wait", all, err)
-	}
+	all, err := s.History(t.Context(), "k", 100, 10)
+	assert.True(t, len(all) == 2 && all[0].Lo == 3 && err == nil, "history %+v, %v, want the ranges before and behind the wait", all, err)
 }
 
 // TestHistoryNotForgotten: where the account may not delete what is old, the history does not grow.
 func TestHistoryNotForgotten(t *testing.T) {
 	s := newStore(t, shared.dsn())
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
 	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
 		t.Fatal(err)
 	}
-	if err := shared.exec("CREATE OR REPLACE USER keeps@'127.0.0.1' IDENTIFIED BY 'keeps'",
-		"GRANT CREATE, SELECT, INSERT, UPDATE ON idproxy.* TO keeps@'127.0.0.1'"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, shared.exec("CREATE OR REPLACE USER keeps@'127.0.0.1' IDENTIFIED BY 'keeps'",
+		"GRANT CREATE, SELECT, INSERT, UPDATE ON idproxy.* TO keeps@'127.0.0.1'"))
 	var log bytes.Buffer
-	keeps, err := New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "keeps:keeps", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keeps := assert.Of(New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "keeps:keeps", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})).Must(t)
 	defer keeps.Close() //nolint:errcheck // nothing is pending
 	for range 100 * forgetEvery {
-		if _, _, err := keeps.Reserve(t.Context(), ask("k", 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := keeps.Reserve(t.Context(), ask("k", 1))
+		assert.Must(t, err)
 		if log.Len() > 0 {
 			break
 		}
 	}
-	if strings.Count(log.String(), "what is old cannot be deleted") != 1 {
-		t.Fatalf("log: %s", log.String())
-	}
-	before, err := s.History(t.Context(), "k", math.MaxInt64, historyMost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := keeps.Reserve(t.Context(), ask("k", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if now, err := s.History(t.Context(), "k", math.MaxInt64, historyMost); len(now) != len(before) || err != nil {
-		t.Errorf("%d ranges, %v, want %d", len(now), err, len(before))
-	}
+	assert.MustTrue(t, strings.Count(log.String(), "what is old cannot be deleted") == 1, "log: %s", log.String())
+	before := assert.Of(s.History(t.Context(), "k", math.MaxInt64, historyMost)).Must(t)
+	_, _, err := keeps.Reserve(t.Context(), ask("k", 1))
+	assert.Must(t, err)
+	now, err := s.History(t.Context(), "k", math.MaxInt64, historyMost)
+	assert.True(t, len(now) == len(before) && err == nil, "%d ranges, %v, want %d", len(now), err, len(before))
 }
 
 // roundTrips is where a server is reached whose clients' packets are counted.
 func roundTrips(t *testing.T, dsn string) (counted string, n *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	t.Cleanup(func() { _ = l.Close() })
 	server := dsn[strings.Index(dsn, "(")+1 : strings.Index(dsn, ")")]
 	n = &atomic.Int64{}
@@ -327,53 +237,38 @@ func roundTrips(t *testing.T, dsn string) (counted string, n *atomic.Int64) {
 func TestOneRoundTrip(t *testing.T) {
 	dsn, n := roundTrips(t, shared.dsn())
 	s := newStore(t, dsn)
-	if err := s.Advance(t.Context(), "k", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
 	if err := reserved(s, ask("k", 7), 1); err != nil { // which makes the table of the history
 		t.Fatal(err)
 	}
 	const ranges = 50
 	before := n.Load()
 	for range ranges {
-		if _, _, err := s.Reserve(t.Context(), ask("k", 7)); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := s.Reserve(t.Context(), ask("k", 7))
+		assert.Must(t, err)
 	}
-	if got := n.Load() - before; got < ranges || got > ranges+10 {
-		t.Errorf("%d ranges cost %d round trips", ranges, got)
-	}
+	got := n.Load() - before
+	assert.True(t, got >= ranges && got <= ranges+10, "%d ranges cost %d round trips", ranges, got)
 }
 
 // TestOlderProgram: the statements of a program that knows neither tuning nor history work beside.
 func TestOlderProgram(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	ctx := t.Context()
-	if err := s.Advance(ctx, "k", 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Tune(ctx, "k", idsource.Tuning{Step: 500, Description: "d"}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Advance(ctx, "k", 1))
+	assert.Must(t, s.Tune(ctx, "k", idsource.Tuning{Step: 500, Description: "d"}))
 	for i := range uint64(3) {
-		if err := reserved(s, idsource.Ask{Key: "k", Count: 10, Floor: 1, Last: math.MaxInt64, By: "new:1"}, 1+30*i); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, reserved(s, idsource.Ask{Key: "k", Count: 10, Floor: 1, Last: math.MaxInt64, By: "new:1"}, 1+30*i))
 		r, err := s.db.ExecContext(ctx, fmt.Sprintf("UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, %d) + %d AS UNSIGNED)), step = %[2]d WHERE biz_tag = 'k' "+
 			"AND NOT EXISTS (SELECT 1 FROM idproxy_store WHERE name = 'servers' OR name = 'version' AND value <> '1')", 1, 20))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rows, err := r.RowsAffected(); rows != 1 || err != nil {
-			t.Errorf("the older program's range: %d rows, %v", rows, err)
-		}
+		assert.Must(t, err)
+		rows, err := r.RowsAffected()
+		assert.True(t, rows == 1 && err == nil, "the older program's range: %d rows, %v", rows, err)
 	}
-	if to, err := s.Tuning(ctx, "k"); to.Step != 500 || to.Description != "d" || err != nil {
-		t.Errorf("tuned %+v, %v", to, err)
-	}
-	if all, err := s.History(ctx, "k", 1000, 10); len(all) != 3 || err != nil {
-		t.Errorf("history %+v, %v", all, err)
-	}
+	to, err := s.Tuning(ctx, "k")
+	assert.True(t, to.Step == 500 && to.Description == "d" && err == nil, "tuned %+v, %v", to, err)
+	all, err := s.History(ctx, "k", 1000, 10)
+	assert.True(t, len(all) == 3 && err == nil, "history %+v, %v", all, err)
 }
 
 func BenchmarkReserve(b *testing.B) {

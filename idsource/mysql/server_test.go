@@ -16,6 +16,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -173,15 +174,8 @@ func dsns() map[string]string {
 // newStoreOf makes a store on a server as it is.
 func newStoreOf(t *testing.T, dsn string) *Store {
 	t.Helper()
-	s, err := New(Config{DSN: dsn})
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	s := assert.Of(New(Config{DSN: dsn})).Must(t, "New")
+	t.Cleanup(func() { assert.NoError(t, s.Close(), "Close") })
 	return s
 }
 
@@ -189,8 +183,6 @@ func newStoreOf(t *testing.T, dsn string) *Store {
 func newStore(t *testing.T, dsn string) *Store {
 	t.Helper()
 	s := newStoreOf(t, dsn)
-	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment, idproxy_store, idproxy_mark, idproxy_series, idproxy_taken"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_segment, idproxy_store, idproxy_mark, idproxy_series, idproxy_taken")).Must(t)
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
 )
@@ -43,23 +45,14 @@ func (s shares) begin(t *testing.T) {
 		statements = []string{tinyidTable, "INSERT INTO tiny_id_info (biz_type, begin_id, max_id, step, delta, remainder, version) VALUES ('k', 1, 1, ?, ?, ?, 1)"}
 		args = []any{s.step, s.every, s.of}
 	}
-	if _, err := s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS "+s.dialect.Table()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.db.ExecContext(t.Context(), statements[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.db.ExecContext(t.Context(), statements[1], args...); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS "+s.dialect.Table())).Must(t)
+	assert.Of(s.db.ExecContext(t.Context(), statements[0])).Must(t)
+	assert.Of(s.db.ExecContext(t.Context(), statements[1], args...)).Must(t)
 }
 
 func (s shares) store(t testing.TB) *Shared {
 	t.Helper()
-	st, err := NewShared(SharedConfig{DSN: s.dsn, Dialect: s.dialect})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(NewShared(SharedConfig{DSN: s.dsn, Dialect: s.dialect})).Must(t)
 	t.Cleanup(func() { _ = st.Close() })
 	return st
 }
@@ -168,18 +161,12 @@ func (s shares) drawAWhile(t *testing.T, store *Shared, policy segment.StepPolic
 		last = ids[len(ids)-1]
 	}
 	if random.IntN(4) == 0 {
-		if err := seg.Advance(t.Context(), last+uint64(random.IntN(20))); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, seg.Advance(t.Context(), last+uint64(random.IntN(20))))
 	}
 	if random.IntN(8) == 0 {
-		if err := store.Tune(t.Context(), "k", idsource.Tuning{Step: s.step + random.Uint64N(2000)}); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, store.Tune(t.Context(), "k", idsource.Tuning{Step: s.step + random.Uint64N(2000)}))
 	}
-	if err := seg.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, seg.Close(context.Background()))
 }
 
 // control takes ranges as if max_id meant something else: they begin an id later.
@@ -191,23 +178,16 @@ func (s shares) control(t *testing.T) {
 	seen := &seenIDs{of: idsource.Spacing{Every: 1}, bits: make([]uint64, 10_000)}
 	for range 20 {
 		lo, hi, err := st.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 10, Floor: 1, Last: math.MaxInt64})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		for id := lo + 1; id <= hi; id++ {
 			seen.add(id)
 		}
 		for range 2 * s.step {
-			id, err := one.nextID()
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := assert.Of(one.nextID()).Must(t)
 			seen.add(id)
 		}
 	}
-	if seen.twice.Load() == 0 {
-		t.Errorf("%s: the control found no id twice", s.dialect)
-	}
+	assert.True(t, seen.twice.Load() != 0, "%s: the control found no id twice", s.dialect)
 }
 
 // TestShared has idproxy and stand-ins for Leaf and tinyid take ids of one key: none comes twice.
@@ -221,10 +201,7 @@ func TestShared(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			w := startFor(t, kind)
-			db, err := sql.Open("mysql", w.DSN("idproxy"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			db := assert.Of(sql.Open("mysql", w.DSN("idproxy"))).Must(t)
 			t.Cleanup(func() { _ = db.Close() })
 			for _, s := range []shares{
 				{dialect: Leaf, every: 1},
@@ -273,66 +250,44 @@ func (s shares) rules(t *testing.T) {
 		{"near the end", func() error { return st.Advance(ctx, "k", math.MaxInt64-10) }, idsource.Position{Next: math.MaxInt64 - 10, Used: true}},
 		{"the end", func() error { return reservedOf(st, ask, math.MaxInt64-10) }, idsource.Position{Next: math.MaxInt64, Used: true}},
 	} {
-		if err := one.do(); err != nil {
-			t.Fatalf("%s: %s: %v", s.dialect, one.name, err)
-		}
-		if got, err := st.Position(ctx, "k"); got != one.want || err != nil {
-			t.Fatalf("%s: %s: position %+v, %v, want %+v", s.dialect, one.name, got, err, one.want)
-		}
+		assert.Must(t, one.do(), fmt.Sprintf("%s: %s", s.dialect, one.name))
+		got, err := st.Position(ctx, "k")
+		assert.MustTrue(t, got == one.want && err == nil, "%s: %s: position %+v, %v, want %+v", s.dialect, one.name, got, err, one.want)
 	}
 	_, _, err := st.Reserve(ctx, ask)
-	if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != math.MaxInt64 {
-		t.Errorf("%s: beyond the end: %v, want a FullError", s.dialect, err)
-	}
-	if err := st.Set(ctx, "k", 500); err != nil {
-		t.Fatal(err)
-	}
+	full, ok := errors.AsType[*idsource.FullError](err)
+	assert.True(t, ok && full.Next == math.MaxInt64, "%s: beyond the end: %v, want a FullError", s.dialect, err)
+	assert.Must(t, st.Set(ctx, "k", 500))
 	ask.High = 501
 	_, _, err = st.Reserve(ctx, ask)
-	if back, ok := errors.AsType[*idsource.WentBackError](err); !ok || back.Next != 500 {
-		t.Errorf("%s: below where it is known to stand: %v, want a WentBackError", s.dialect, err)
-	}
+	back, ok := errors.AsType[*idsource.WentBackError](err)
+	assert.True(t, ok && back.Next == 500, "%s: below where it is known to stand: %v, want a WentBackError", s.dialect, err)
 	s.keys(t, st)
 }
 
 // keys looks at keys that are not there, and at how keys are tuned.
 func (s shares) keys(t *testing.T, st *Shared) {
 	ctx := t.Context()
-	if _, _, err := st.Reserve(ctx, idsource.Ask{Key: "none", Count: 1, Last: 9}); !errors.Is(err, idsource.ErrNoKey) {
-		t.Errorf("%s: Reserve of a key that is not there: %v, want ErrNoKey", s.dialect, err)
-	}
-	if err := st.Advance(ctx, "none", 1); err == nil || !strings.Contains(err.Error(), "no row for key") {
-		t.Errorf("%s: Advance of a key that is not there: %v", s.dialect, err)
-	}
-	if err := st.Create(ctx, "new", 700, idsource.Tuning{Step: 33}); err != nil {
-		t.Fatal(err)
-	}
-	if p, err := st.Position(ctx, "new"); p.Next != 700 || p.Used != (s.dialect == Leaf) || err != nil {
-		t.Errorf("%s: a new key: %+v, %v", s.dialect, p, err)
-	}
-	if to, err := st.Tuning(ctx, "new"); to.Step != 33 || err != nil {
-		t.Errorf("%s: tuning of a new key: %+v, %v", s.dialect, to, err)
-	}
+	_, _, err := st.Reserve(ctx, idsource.Ask{Key: "none", Count: 1, Last: 9})
+	assert.True(t, errors.Is(err, idsource.ErrNoKey), "%s: Reserve of a key that is not there: %v, want ErrNoKey", s.dialect, err)
+	assert.Fails(t, fmt.Sprintf("%s: Advance of a key that is not there", s.dialect), st.Advance(ctx, "none", 1), "no row for key")
+	assert.Must(t, st.Create(ctx, "new", 700, idsource.Tuning{Step: 33}))
+	p, err := st.Position(ctx, "new")
+	assert.True(t, p.Next == 700 && p.Used == (s.dialect == Leaf) && err == nil, "%s: a new key: %+v, %v", s.dialect, p, err)
+	to, err := st.Tuning(ctx, "new")
+	assert.True(t, to.Step == 33 && err == nil, "%s: tuning of a new key: %+v, %v", s.dialect, to, err)
 	for _, to := range []idsource.Tuning{{}, {MaxStep: 5}, {Policy: "fixed"}, {Step: 1 << 40}, {Step: 5, MaxStep: 5}, {Step: 5, Policy: "fixed"}} {
-		if err := st.Tune(ctx, "k", to); err == nil {
-			t.Errorf("%s: Tune(%+v) was accepted", s.dialect, to)
-		}
+		assert.Fails(t, fmt.Sprintf("%s: Tune(%+v) was accepted", s.dialect, to), st.Tune(ctx, "k", to), "")
 	}
-	if keys, err := st.Keys(ctx); len(keys) != 2 || err != nil {
-		t.Errorf("%s: keys %q, %v", s.dialect, keys, err)
-	}
+	keys, err := st.Keys(ctx)
+	assert.True(t, len(keys) == 2 && err == nil, "%s: keys %q, %v", s.dialect, keys, err)
 	if s.dialect != Tinyid {
 		return
 	}
-	if of, err := st.Spacing(ctx, "k"); of != (idsource.Spacing{Every: 1}) || err != nil {
-		t.Errorf("spacing %+v, %v", of, err)
-	}
-	if _, err := s.db.ExecContext(ctx, "UPDATE tiny_id_info SET delta = 2, remainder = 1 WHERE biz_type = 'k'"); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := st.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Last: 9999}); err == nil || !strings.Contains(err.Error(), "restart idproxy") {
-		t.Errorf("Reserve of a key whose delta was changed: %v", err)
-	}
+	assert.Of(st.Spacing(ctx, "k")).Equal(t, "spacing", idsource.Spacing{Every: 1})
+	assert.Of(s.db.ExecContext(ctx, "UPDATE tiny_id_info SET delta = 2, remainder = 1 WHERE biz_type = 'k'")).Must(t)
+	_, _, err = st.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Last: 9999})
+	assert.True(t, err != nil && strings.Contains(err.Error(), "restart idproxy"), "Reserve of a key whose delta was changed: %v", err)
 }
 
 func reservedOf(s *Shared, a idsource.Ask, want uint64) error {

@@ -14,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/integration/assert"
 )
 
 func ask(key string, n uint64) idsource.Ask {
@@ -25,9 +26,7 @@ func TestStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, dsn)
 			ctx := t.Context()
-			if p, err := s.Position(ctx, "k"); p != (idsource.Position{}) || err != nil {
-				t.Errorf("Position without a table: %+v, %v", p, err)
-			}
+			assert.Of(s.Position(ctx, "k")).Equal(t, "Position without a table", idsource.Position{})
 			if _, _, err := s.Reserve(ctx, ask("k", 1)); !errors.Is(err, idsource.ErrNoKey) {
 				t.Errorf("Reserve without a table: %v, want ErrNoKey", err)
 			}
@@ -51,29 +50,21 @@ func TestStore(t *testing.T) {
 					return reserved(s, idsource.Ask{Key: "k", Count: 100, Floor: 1, Last: math.MaxUint64 - 1}, 1<<63)
 				}, idsource.Position{Next: 1<<63 + 100, Used: true}},
 			} {
-				if err := st.do(); err != nil {
-					t.Fatalf("%s: %v", st.name, err)
-				}
-				if got, err := s.Position(ctx, "k"); got != st.want || err != nil {
-					t.Fatalf("%s: position %+v, %v, want %+v", st.name, got, err, st.want)
-				}
+				assert.Must(t, st.do(), st.name)
+				got, err := s.Position(ctx, "k")
+				assert.MustTrue(t, got == st.want && err == nil, "%s: position %+v, %v, want %+v", st.name, got, err, st.want)
 			}
 			_, _, err := s.Reserve(ctx, ask("k", 1))
-			if full, ok := errors.AsType[*idsource.FullError](err); !ok || full.Next != 1<<63+100 {
-				t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
-			}
+			full, ok := errors.AsType[*idsource.FullError](err)
+			assert.True(t, ok && full.Next == 1<<63+100, "Reserve beyond the last id: %v, want a FullError", err)
 			back := idsource.Ask{Key: "k", Count: 1, Floor: 1 << 63, Last: math.MaxUint64 - 1, High: 1<<63 + 101}
 			_, _, err = s.Reserve(ctx, back)
-			if e, ok := errors.AsType[*idsource.WentBackError](err); !ok || e.Next != 1<<63+100 {
-				t.Errorf("Reserve of a key that stands lower than known: %v, want a WentBackError", err)
-			}
+			e, ok := errors.AsType[*idsource.WentBackError](err)
+			assert.True(t, ok && e.Next == 1<<63+100, "Reserve of a key that stands lower than known: %v, want a WentBackError", err)
 			back.High--
-			if err := reserved(s, back, 1<<63+100); err != nil {
-				t.Errorf("Reserve of a key that stands where known: %v", err)
-			}
-			if _, _, err := s.Reserve(ctx, ask("other", 1)); !errors.Is(err, idsource.ErrNoKey) {
-				t.Errorf("Reserve of a key that is not there: %v, want ErrNoKey", err)
-			}
+			assert.NoError(t, reserved(s, back, 1<<63+100), "Reserve of a key that stands where known")
+			_, _, err = s.Reserve(ctx, ask("other", 1))
+			assert.True(t, errors.Is(err, idsource.ErrNoKey), "Reserve of a key that is not there: %v, want ErrNoKey", err)
 		})
 	}
 }
@@ -90,19 +81,14 @@ func TestKeys(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	keys := []string{"a", "A", "ä", `x' OR '1'='1`, `\`, `"`, "new\nline", "\x00", strings.Repeat("ü", 255)}
 	for i, key := range keys {
-		if err := s.Advance(t.Context(), key, uint64(i+1)); err != nil {
-			t.Errorf("Advance(%q): %v", key, err)
-		}
+		assert.NoError(t, s.Advance(t.Context(), key, uint64(i+1)), fmt.Sprintf("Advance(%q)", key))
 	}
 	for i, key := range keys {
-		if p, err := s.Position(t.Context(), key); p.Next != uint64(i+1) || err != nil {
-			t.Errorf("Position(%q) = %+v, %v, want %d", key, p, err, i+1)
-		}
+		p, err := s.Position(t.Context(), key)
+		assert.True(t, p.Next == uint64(i+1) && err == nil, "Position(%q) = %+v, %v, want %d", key, p, err, i+1)
 	}
 	for _, key := range []string{strings.Repeat("x", 256), "\xff"} {
-		if err := s.Advance(t.Context(), key, 1); err == nil {
-			t.Errorf("Advance(%.20q) was accepted", key)
-		}
+		assert.Fails(t, fmt.Sprintf("Advance(%.20q) was accepted", key), s.Advance(t.Context(), key, 1), "")
 	}
 }
 
@@ -125,28 +111,18 @@ func TestPasswordStaysSecret(t *testing.T) {
 		s, err := New(Config{DSN: dsn})
 		if err == nil {
 			_, err = s.Position(t.Context(), "k")
-			if err := s.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
+			assert.NoError(t, s.Close(), "Close")
 		}
-		if err == nil || strings.Contains(err.Error(), secret) {
-			t.Errorf("dsn %q: error %v, want one without the password", dsn, err)
-		}
+		assert.True(t, err != nil && !strings.Contains(err.Error(), secret), "dsn %q: error %v, want one without the password", dsn, err)
 	}
 }
 
 // TestWarnOfCrashes: a server that may forget commits is named once, also for a key that is
 // not there yet.
 func TestWarnOfCrashes(t *testing.T) {
-	defer func() {
-		if err := shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1"); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer func() { assert.NoError(t, shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1")) }()
 	for _, value := range []string{"2", "1"} {
-		if err := shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = " + value); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = "+value))
 		for _, fresh := range []bool{false, true} {
 			s := newStore(t, shared.dsn())
 			var log bytes.Buffer
@@ -154,19 +130,14 @@ func TestWarnOfCrashes(t *testing.T) {
 			key := "fresh"
 			if !fresh {
 				key = "k"
-				if err := s.Advance(t.Context(), key, 1); err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, s.Advance(t.Context(), key, 1))
 			}
 			for range 3 {
-				if _, err := s.Position(t.Context(), key); err != nil {
-					t.Fatal(err)
-				}
+				assert.Of(s.Position(t.Context(), key)).Must(t)
 			}
 			want := map[string]int{"2": 1, "1": 0}[value]
-			if n := strings.Count(log.String(), "innodb_flush_log_at_trx_commit is 2, not 1"); n != want {
-				t.Errorf("innodb_flush_log_at_trx_commit %s, fresh %v: %d warnings, want %d: %s", value, fresh, n, want, &log)
-			}
+			n := strings.Count(log.String(), "innodb_flush_log_at_trx_commit is 2, not 1")
+			assert.True(t, n == want, "innodb_flush_log_at_trx_commit %s, fresh %v: %d warnings, want %d: %s", value, fresh, n, want, &log)
 		}
 	}
 }
@@ -181,9 +152,7 @@ func TestWeakness(t *testing.T) {
 		{"0", "ON", "0", "innodb_flush_log_at_trx_commit is 0 and sync_binlog is 0, not 1"},
 	} {
 		got := weakness(map[string]string{"innodb_flush_log_at_trx_commit": tt.flush, "log_bin": tt.log, "sync_binlog": tt.sync})
-		if got != tt.want {
-			t.Errorf("%+v: %q", tt, got)
-		}
+		assert.Equal(t, fmt.Sprintf("%+v", tt), got, tt.want)
 	}
 }
 
@@ -192,15 +161,8 @@ func aMinute() time.Duration { return time.Minute }
 
 func newSegment(t *testing.T, s *Store, wait func() time.Duration) *segment.Segment {
 	t.Helper()
-	src, err := segment.New(segment.Config{Name: "order_id", Store: s, Step: 10, MaxStep: 20, Wait: wait})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := src.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: s, Step: 10, MaxStep: 20, Wait: wait})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, src.Close(context.Background()), "Close") })
 	return src
 }
 
@@ -233,9 +195,7 @@ func (c *collected) count() (ids, failed int) {
 func until(t *testing.T, trouble string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("for a minute %s", trouble)
-		}
+		assert.MustTrue(t, !time.Now().After(end), "for a minute %s", trouble)
 	}
 }
 
@@ -245,17 +205,12 @@ func until(t *testing.T, trouble string, done func() bool) {
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	own := newServer(t)
-	if err := newStore(t, own.dsn()).Advance(t.Context(), "order_id", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, newStore(t, own.dsn()).Advance(t.Context(), "order_id", 1))
 	var all collected
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 3 {
-		st, err := New(Config{DSN: own.dsn()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := assert.Of(New(Config{DSN: own.dsn()})).Must(t)
 		t.Cleanup(func() { _ = st.Close() })
 		src := newSegment(t, st, nil)
 		for g := range 3 {
@@ -291,16 +246,13 @@ func TestServerKilled(t *testing.T) {
 		own.kill()
 		before := failed
 		until(t, "no Fill failed", func() bool { ids, failed = all.count(); return failed > before })
-		if err := own.start(); err != nil {
-			t.Fatalf("server did not come back: %v", err)
-		}
+		assert.Must(t, own.start(), "server did not come back")
 	}
 	goOn()
 	close(done)
 	wg.Wait()
-	if id, dup := twice(all.ids); dup {
-		t.Errorf("id %d was issued twice", id)
-	}
+	id, dup := twice(all.ids)
+	assert.True(t, !dup, "id %d was issued twice", id)
 	t.Logf("%d ids, %d refusals", ids, failed)
 }
 
@@ -311,17 +263,11 @@ func TestServerKilledAdvance(t *testing.T) {
 	s := newStore(t, own.dsn())
 	src, ids := newSegment(t, s, aMinute), make([]uint64, 1)
 	for _, far := range []uint64{0, 9, 10, 500, 1 << 40} {
-		if err := src.Fill(t.Context(), ids, 1); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, src.Fill(t.Context(), ids, 1))
 		id := ids[0] + far
-		if err := src.Advance(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, src.Advance(t.Context(), id))
 		own.kill()
-		if err := own.start(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, own.start())
 		for _, src := range []*segment.Segment{newSegment(t, s, aMinute), src} {
 			if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
 				t.Errorf("id %d behind Advance(%d), %v", ids[0], id, err)
@@ -334,30 +280,19 @@ func TestServerKilledAdvance(t *testing.T) {
 func TestServerWentBack(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	src := newSegment(t, s, aMinute)
-	if err := src.Admit(t.Context(), "shop.orders.id", 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, src.Admit(t.Context(), "shop.orders.id", 0))
 	ids := make([]uint64, 50)
-	if err := src.Fill(t.Context(), ids, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 20"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, src.Fill(t.Context(), ids, 1))
+	assert.Of(s.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 20")).Must(t)
 	var err error
 	for range 10 {
 		if err = src.Fill(t.Context(), ids, 1); err != nil {
 			break
 		}
-		if ids[0] <= 50 {
-			t.Fatalf("ids from %d on were issued again", ids[0])
-		}
+		assert.MustTrue(t, ids[0] > 50, "ids from %d on were issued again", ids[0])
 	}
-	if !errors.Is(err, idsource.Behind) {
-		t.Errorf("Fill: %v, want kind Behind", err)
-	}
+	assert.True(t, errors.Is(err, idsource.Behind), "Fill: %v, want kind Behind", err)
 	again := newSegment(t, s, aMinute)
-	if err := again.Admit(t.Context(), "shop.orders.id", 5000); !errors.Is(err, idsource.Behind) {
-		t.Errorf("Admit after a restart: %v, want kind Behind", err)
-	}
+	err = again.Admit(t.Context(), "shop.orders.id", 5000)
+	assert.True(t, errors.Is(err, idsource.Behind), "Admit after a restart: %v, want kind Behind", err)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -46,33 +48,18 @@ func startFor(t *testing.T, kind servers.Kind) workersAt {
 // startWith starts a server with a clock of its own; nil: the host's.
 func startWith(t *testing.T, kind servers.Kind, clock *servers.Clock) workersAt {
 	t.Helper()
-	s, err := servers.Start(t.Context(), kind, servers.Options{NoTLS: true, NoSync: true, Args: []string{"--innodb-buffer-pool-size=16M"}, Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := assert.Of(servers.Start(t.Context(), kind, servers.Options{NoTLS: true, NoSync: true, Args: []string{"--innodb-buffer-pool-size=16M"}, Clock: clock})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, s.Stop()) })
 	w := workersAt{s, t}
-	db, err := sql.Open("mysql", s.DSN(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := assert.Of(sql.Open("mysql", s.DSN(""))).Must(t)
 	defer db.Close() //nolint:errcheck // nothing is pending
-	if _, err := db.ExecContext(t.Context(), "CREATE DATABASE idproxy"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(db.ExecContext(t.Context(), "CREATE DATABASE idproxy")).Must(t)
 	return w
 }
 
 func (w workersAt) store() *Store {
 	w.t.Helper()
-	s, err := New(Config{DSN: w.DSN("idproxy")})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := assert.Of(New(Config{DSN: w.DSN("idproxy")})).Must(w.t)
 	w.t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -85,23 +72,16 @@ func (w workersAt) open() lease.Store {
 
 func (w workersAt) job(pool string) holders.Job {
 	w.t.Helper()
-	text, err := json.Marshal(w.DSN("idproxy"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := assert.Of(json.Marshal(w.DSN("idproxy"))).Must(w.t)
 	return holders.Job{Store: text, Pool: pool}
 }
 
 // again kills the server, copies its data, and starts it.
 func (w workersAt) again(from, to string) {
 	w.t.Helper()
-	if err := w.Kill(); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.Must(w.t, w.Kill())
 	copyData(w.t, filepath.Join(w.Dir, from), filepath.Join(w.Dir, to))
-	if err := w.Start(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.Must(w.t, w.Start(w.t.Context()))
 }
 
 func TestWorkers(t *testing.T) {
@@ -164,15 +144,8 @@ func (w workersAt) table() *table {
 // newClock makes a clock for servers.
 func newClock(t *testing.T) *servers.Clock {
 	t.Helper()
-	clock, err := servers.NewClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := clock.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	clock := assert.Of(servers.NewClock()).Must(t)
+	t.Cleanup(func() { assert.NoError(t, clock.Close()) })
 	return clock
 }
 
@@ -180,27 +153,21 @@ func newClock(t *testing.T) *servers.Clock {
 func (w workersAt) nameHolds(clock *holders.Clock) {
 	w.t.Helper()
 	name := func(stored string) string {
-		c, err := w.table().open(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := assert.Of(w.table().open(w.t.Context())).Must(w.t)
 		defer c.Close() //nolint:errcheck // nothing is pending
 		return c.server(stored)
 	}
 	first := name("")
 	clock.Pass(1200 * time.Millisecond)
-	if again := name(first); again != first {
-		w.t.Errorf("%q is %q in another session", first, again)
-	}
+	again := name(first)
+	assert.True(w.t, again == first, "%q is %q in another session", first, again)
 }
 
 // TestServerName: a server is the same one until it is started again.
 func TestServerName(t *testing.T) {
 	c := &session{who: "db1:3306 server_id=1", since: 1_000_000}
 	name := c.server("")
-	if !strings.HasSuffix(name, "since 1000000") {
-		t.Errorf("name %q", name)
-	}
+	assert.True(t, strings.HasSuffix(name, "since 1000000"), "name %q", name)
 	for _, tt := range []struct {
 		who   string
 		since int64
@@ -213,9 +180,7 @@ func TestServerName(t *testing.T) {
 		{who: c.who, since: 999_997},
 		{who: "db2:3306 server_id=1", since: 1_000_000},
 	} {
-		if got := (&session{who: tt.who, since: tt.since}).server(name) == name; got != tt.same {
-			t.Errorf("%s since %d: same %v, want %v", tt.who, tt.since, got, tt.same)
-		}
+		assert.Equal(t, fmt.Sprintf("%s since %d: same", tt.who, tt.since), (&session{who: tt.who, since: tt.since}).server(name) == name, tt.same)
 	}
 }
 
@@ -225,14 +190,8 @@ func (w workersAt) sessionsClock() {
 	before, now := newTable(w.store().database), lease.FromTable(newTable(w.store().database))
 	holders.Fill(w.t, now, "sessions", 2)
 	old := lease.FromTable(before)
-	defer func() {
-		if err := errors.Join(old.Close(), now.Close()); err != nil {
-			w.t.Error(err)
-		}
-	}()
-	if _, err := old.List(w.t.Context(), "sessions"); err != nil {
-		w.t.Fatal(err)
-	}
+	defer func() { assert.NoError(w.t, errors.Join(old.Close(), now.Close())) }()
+	assert.Of(old.List(w.t.Context(), "sessions")).Must(w.t)
 	c := <-before.free
 	c.since -= 3600
 	before.free <- c
@@ -247,9 +206,8 @@ func (w workersAt) gives(s lease.Store, pool string) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	a := lease.Ask{Pool: pool, Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
-	if r, err := s.Take(ctx, a); err != nil || r.Verdict != lease.Granted {
-		w.t.Errorf("%+v, %v, want a number", r, err)
-	}
+	r, err := s.Take(ctx, a)
+	assert.True(w.t, err == nil && r.Verdict == lease.Granted, "%+v, %v, want a number", r, err)
 }
 
 // beforeItsStart: a server whose clock was ahead when it began, and was put right, has a status
@@ -257,18 +215,14 @@ func (w workersAt) gives(s lease.Store, pool string) {
 func (w workersAt) beforeItsStart(clock *servers.Clock) {
 	w.t.Helper()
 	name := func(stored string) string {
-		c, err := w.table().open(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		c := assert.Of(w.table().open(w.t.Context())).Must(w.t)
 		defer c.Close() //nolint:errcheck // nothing is pending
 		return c.server(stored)
 	}
 	before := name("")
 	clock.Ahead(-time.Hour)
-	if now := name(before); now != before {
-		w.t.Errorf("the server was %s and is %s", before, now)
-	}
+	now := name(before)
+	assert.True(w.t, now == before, "the server was %s and is %s", before, now)
 	pool := w.open()
 	holders.Fill(w.t, pool, "before", 2)
 	w.gives(pool, "before")

@@ -3,12 +3,14 @@ package objectid
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 const start = 1_700_000_000 // s
@@ -22,9 +24,7 @@ func withClock() (*Source, *atomic.Int64) {
 func draw(t testing.TB, s *Source, n int) []ID {
 	t.Helper()
 	words := make([]uint64, 2*n)
-	if err := s.Fill(context.Background(), words, 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Fill(context.Background(), words, 1))
 	ids := make([]ID, n)
 	for i := range ids {
 		ids[i] = ID(words[2*i : 2*i+2])
@@ -43,9 +43,8 @@ func TestVector(t *testing.T) {
 		t.Errorf("got %s, %+v, %v; want %s, %+v", id, id.Parts(), err, text, want)
 	}
 	for _, bad := range []string{"", "507f1f77", text + "00", "507f1f77bcf86cd79943901g"} {
-		if id, err := Parse(bad); err == nil {
-			t.Errorf("%q is read as %s", bad, id)
-		}
+		id, err := Parse(bad)
+		assert.True(t, err != nil, "%q is read as %s", bad, id)
 	}
 }
 
@@ -59,15 +58,11 @@ func TestClock(t *testing.T) {
 		highest = max(highest, sec)
 		for i, id := range draw(t, s, 3000) {
 			p := id.Parts()
-			if compare(last, id) >= 0 {
-				t.Fatalf("clock at %d: id %d, %s, is not above %s", sec, i, id, last)
-			}
-			if at := p.Time.Unix(); at < highest || at > highest+1 || p.Process != s.process {
-				t.Fatalf("clock at %d: id %s has time %d and process %x", sec, id, at, p.Process)
-			}
-			if again, err := Parse(id.String()); err != nil || again != id {
-				t.Fatalf("%s is read as %s, %v", id, again, err)
-			}
+			assert.MustTrue(t, compare(last, id) < 0, "clock at %d: id %d, %s, is not above %s", sec, i, id, last)
+			at := p.Time.Unix()
+			assert.MustTrue(t, at >= highest && at <= highest+1 && p.Process == s.process, "clock at %d: id %s has time %d and process %x", sec, id, at, p.Process)
+			again, err := Parse(id.String())
+			assert.MustTrue(t, err == nil && again == id, "%s is read as %s, %v", id, again, err)
 			last = id
 		}
 	}
@@ -81,14 +76,12 @@ func TestWrap(t *testing.T) {
 	ids := draw(t, s, 4)
 	for i, want := range []Parts{{Counter: 1<<counterBits - 2}, {Counter: 1<<counterBits - 1}, {Counter: 0}, {Counter: 1}} {
 		p := ids[i].Parts()
-		if second := start + int64(i/2); p.Counter != want.Counter || p.Time.Unix() != second {
-			t.Errorf("id %d: %+v, want counter %d in second %d", i, p, want.Counter, second)
-		}
+		second := start + int64(i/2)
+		assert.True(t, p.Counter == want.Counter && p.Time.Unix() == second, "id %d: %+v, want counter %d in second %d", i, p, want.Counter, second)
 	}
 	c.Store(start + 1)
-	if next := draw(t, s, 1)[0]; compare(ids[3], next) >= 0 || next.Parts().Counter != 2 {
-		t.Errorf("%s behind %s", next, ids[3])
-	}
+	next := draw(t, s, 1)[0]
+	assert.True(t, compare(ids[3], next) < 0 && next.Parts().Counter == 2, "%s behind %s", next, ids[3])
 	c.Store(start + 2)
 	if next := draw(t, s, 1)[0].Parts(); next.Counter != 3 || next.Time.Unix() != start+2 {
 		t.Errorf("in the next second %+v: the counter goes on", next)
@@ -103,34 +96,27 @@ func TestBound(t *testing.T) {
 	s.last = (start+maxAhead)<<counterBits | (1<<counterBits - 3)
 	last := draw(t, s, 1)[0]
 	words := make([]uint64, 4)
-	if err := s.Fill(context.Background(), words, 1); !errors.Is(err, ErrAhead) || words[0] != 0 {
-		t.Errorf("got %v and %x", err, words)
-	}
+	err := s.Fill(context.Background(), words, 1)
+	assert.True(t, errors.Is(err, ErrAhead) && words[0] == 0, "got %v and %x", err, words)
 	c.Store(start + 1)
-	if next := draw(t, s, 2)[0]; compare(last, next) >= 0 {
-		t.Errorf("%s behind %s", next, last)
-	}
+	next := draw(t, s, 2)[0]
+	assert.True(t, compare(last, next) < 0, "%s behind %s", next, last)
 	c.Store(1<<32 - 2) // the last second but one that four bytes hold
 	s.last = 0
 	draw(t, s, 1)
 	s.last = 1<<(32+counterBits) - 2
-	if err := s.Fill(context.Background(), words, 1); !errors.Is(err, ErrAhead) {
-		t.Errorf("behind the last second of all: %v", err)
-	}
+	assert.ErrorIs(t, "behind the last second of all", s.Fill(context.Background(), words, 1), ErrAhead)
 }
 
 // TestNeverTwice has several sources make ids at the same time by one clock that stands still. The
 // control is two that share their random bytes, as after a machine was cloned while it ran.
 func TestNeverTwice(t *testing.T) {
 	a, c := withClock()
-	if n := sourcetest.DrawnTwice(t, []*Source{a, newSource(c.Load), New(), New()}, draw, compare); n != 0 {
-		t.Errorf("%d ids came twice", n)
-	}
+	assert.Equal(t, "ids came twice", sourcetest.DrawnTwice(t, []*Source{a, newSource(c.Load), New(), New()}, draw, compare), 0)
 	one, c := withClock()
 	clone := &Source{now: c.Load, process: one.process, last: one.last}
-	if n := sourcetest.DrawnTwice(t, []*Source{one, clone}, draw, compare); n == 0 {
-		t.Error("a clone makes other ids")
-	}
+	n := sourcetest.DrawnTwice(t, []*Source{one, clone}, draw, compare)
+	assert.True(t, n != 0, "a clone makes other ids")
 }
 
 func TestProcessesDiffer(t *testing.T) {
@@ -139,21 +125,15 @@ func TestProcessesDiffer(t *testing.T) {
 		s := New()
 		seen[s.process] = true
 		counters[s.last] = true
-		if s.process >= 1<<40 || s.last >= 1<<counterBits {
-			t.Fatalf("process %x, counter %x", s.process, s.last)
-		}
+		assert.MustTrue(t, s.process < 1<<40 && s.last < 1<<counterBits, "process %x, counter %x", s.process, s.last)
 	}
-	if len(seen) != 100 || len(counters) < 95 {
-		t.Errorf("%d processes and %d counters of 100", len(seen), len(counters))
-	}
+	assert.True(t, len(seen) == 100 && len(counters) >= 95, "%d processes and %d counters of 100", len(seen), len(counters))
 }
 
 func TestFillAllocatesNothing(t *testing.T) {
 	s := New()
 	words := make([]uint64, 20)
-	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(context.Background(), words, 1) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	assert.Equal(t, "allocations", testing.AllocsPerRun(1000, func() { _ = s.Fill(context.Background(), words, 1) }), 0)
 }
 
 func FuzzParse(f *testing.F) {
@@ -164,9 +144,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := Parse(id.String()); err != nil || again != id {
-			t.Errorf("%q is %s, and that is %s, %v", text, id, again, err)
-		}
+		assert.Of(Parse(id.String())).Equal(t, fmt.Sprintf("%q is %s, and that", text, id), id)
 	})
 }
 

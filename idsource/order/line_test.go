@@ -19,6 +19,7 @@ import (
 	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
 	"idproxy/inside"
+	"idproxy/integration/assert"
 )
 
 // says is a leader that answers a command with what it returns; empty: it says nothing more.
@@ -79,15 +80,8 @@ func newFollower(t *testing.T, l LineConfig, leader Leader, c segment.Config) *S
 	if c.Store == nil {
 		c.Store = during{memory: &memory{next: 1}}
 	}
-	source, err := New(Config{Election: e, Line: line, Segment: c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := source.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	source := assert.Of(New(Config{Election: e, Line: line, Segment: c})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, source.Close(context.Background())) })
 	return source
 }
 
@@ -129,9 +123,7 @@ func TestAnswers(t *testing.T) {
 		} else {
 			first, err = l.Draw(t.Context(), Leader{Addr: "h:1"}, nil, "k", a.span)
 		}
-		if a.first == 0 && err == nil || a.first > 0 && (err != nil || first != a.first) {
-			t.Errorf("%q to a question for %d ids is %d, %v", a.answer, a.span, first, err)
-		}
+		assert.True(t, (a.first != 0 || err != nil) && (a.first <= 0 || err == nil && first == a.first), "%q to a question for %d ids is %d, %v", a.answer, a.span, first, err)
 		l.Close()
 	}
 }
@@ -153,18 +145,15 @@ func TestWrongIDs(t *testing.T) {
 			n, _ := strconv.ParseUint(words[2], 10, 64)
 			return fmt.Sprintf(":%d", atomic.AddUint64(&last, n))
 		}).asks(t, segment.Config{Last: 1000, Wait: func() time.Duration { return 200 * time.Millisecond }})
-		if first, err := s.Range(t.Context(), 5); err != nil || first != 96 {
-			t.Fatalf("Range: %d, %v", first, err)
-		}
+		first, err := s.Range(t.Context(), 5)
+		assert.MustTrue(t, err == nil && first == 96, "Range: %d, %v", first, err)
 		for _, wrong := range []string{":100", ":104", ":50", ":1001", ":9223372036854775807"} {
 			answer.Store(wrong)
-			if first, err := s.Range(t.Context(), 5); !errors.Is(err, idsource.StoreDown) || !strings.Contains(err.Error(), "gave ids") {
-				t.Errorf("%s behind 100: %d, %v", wrong, first, err)
-			}
+			first, err := s.Range(t.Context(), 5)
+			assert.True(t, errors.Is(err, idsource.StoreDown) && strings.Contains(err.Error(), "gave ids"), "%s behind 100: %d, %v", wrong, first, err)
 			answer.Store("")
-			if first, err := s.Range(t.Context(), 5); err != nil || first <= 100 {
-				t.Errorf("Range: %d, %v", first, err)
-			}
+			first, err = s.Range(t.Context(), 5)
+			assert.True(t, err == nil && first > 100, "Range: %d, %v", first, err)
 			time.Sleep(2 * tryPause)
 		}
 		time.Sleep(2 * idleTime) // connections end
@@ -183,9 +172,7 @@ func testAnotherLeader(t *testing.T) {
 	}
 	at, wait := other.election.State().Leader, segment.Config{Wait: func() time.Duration { return 300 * time.Millisecond }}
 	here := newFollower(t, LineConfig{Password: "secret", Dial: m.dial}, at, wait)
-	if first, err := here.Range(t.Context(), 1); err != nil || first != 1 {
-		t.Errorf("of the leader: %d, %v", first, err)
-	}
+	assert.Of(here.Range(t.Context(), 1)).Equal(t, "of the leader", 1)
 	for _, wrong := range []struct{ token, password string }{{"gone", "secret"}, {at.Token, "guessed"}} {
 		s := newFollower(t, LineConfig{Password: wrong.password, Dial: m.dial}, Leader{Token: wrong.token, Addr: at.Addr}, wait)
 		first, err := s.Range(t.Context(), 1)
@@ -193,13 +180,10 @@ func testAnotherLeader(t *testing.T) {
 			t.Errorf("%+v: %d, %v", wrong, first, err)
 			continue
 		}
-		if text, _ := inside.Text(err); strings.Contains(text, at.Addr) || strings.Contains(text, "WRONGPASS") {
-			t.Errorf("clients are told %s", text)
-		}
+		text, _ := inside.Text(err)
+		assert.True(t, !strings.Contains(text, at.Addr) && !strings.Contains(text, "WRONGPASS"), "clients are told %s", text)
 	}
-	if given := other.Given(); given != 1 {
-		t.Errorf("%d ids were given", given)
-	}
+	assert.Equal(t, "ids were given", other.Given(), 1)
 }
 
 // TestWhy: whoever asks a process that passes on is not told to ask another one, and the reason is that of
@@ -219,9 +203,7 @@ func TestWhy(t *testing.T) {
 					want = "it is not known who leads: no members"
 				}
 				_, err := s.Range(t.Context(), 1)
-				if !errors.Is(err, idsource.StoreDown) || errors.As(err, new(*MovedError)) || !strings.Contains(err.Error(), want) {
-					t.Errorf("%s, and the register says %v: %v", answer, down, err)
-				}
+				assert.True(t, errors.Is(err, idsource.StoreDown) && !errors.As(err, new(*MovedError)) && strings.Contains(err.Error(), want), "%s, and the register says %v: %v", answer, down, err)
 			}
 		}
 		time.Sleep(2 * idleTime) // connections end
@@ -235,17 +217,14 @@ func TestClientGone(t *testing.T) {
 		s := newFollower(t, LineConfig{}, Leader{}, segment.Config{Wait: func() time.Duration { return wait }})
 		gone, cancel := context.WithTimeout(t.Context(), wait/4)
 		defer cancel()
-		if _, err := s.Range(gone, 1); err == nil {
-			t.Error("an id came of nobody")
-		}
+		assert.Of(s.Range(gone, 1)).Fails(t, "an id came of nobody", "")
 		time.Sleep(10 * wait)
 		began := time.Now()
 		var calls sync.WaitGroup
 		for range 3 {
 			calls.Go(func() {
-				if _, err := s.Range(t.Context(), 1); !errors.Is(err, idsource.StoreDown) || time.Since(began) != wait {
-					t.Errorf("a later call: %v after %v", err, time.Since(began))
-				}
+				_, err := s.Range(t.Context(), 1)
+				assert.True(t, errors.Is(err, idsource.StoreDown) && time.Since(began) == wait, "a later call: %v after %v", err, time.Since(began))
 			})
 		}
 		calls.Wait()
@@ -269,9 +248,8 @@ func TestAdmitWaits(t *testing.T) {
 		limit := func() time.Duration { return wait }
 		began := time.Now()
 		s := newFollower(t, LineConfig{}, Leader{Token: "t", Addr: "h:1"}, segment.Config{Store: silent{}, Wait: limit})
-		if err := s.Admit(t.Context(), "t.id", 5); !errors.Is(err, idsource.StoreDown) || time.Since(began) != wait {
-			t.Errorf("the store is silent: %v after %v", err, time.Since(began))
-		}
+		err := s.Admit(t.Context(), "t.id", 5)
+		assert.True(t, errors.Is(err, idsource.StoreDown) && time.Since(began) == wait, "the store is silent: %v after %v", err, time.Since(began))
 		began = time.Now()
 		s = newFollower(t, LineConfig{}, Leader{Token: "t", Addr: "h:1"}, segment.Config{
 			Wait: limit,
@@ -280,31 +258,23 @@ func TestAdmitWaits(t *testing.T) {
 				return segment.Greatest{}, ctx.Err()
 			},
 		})
-		if err := s.Admit(t.Context(), "t.id", 5); !errors.Is(err, idsource.NotReady) || time.Since(began) != wait {
-			t.Errorf("other columns are silent: %v after %v", err, time.Since(began))
-		}
+		err = s.Admit(t.Context(), "t.id", 5)
+		assert.True(t, errors.Is(err, idsource.NotReady) && time.Since(began) == wait, "other columns are silent: %v after %v", err, time.Since(began))
 	})
 }
 
 // TestLongRefusal: what the leader says is read, however much it has to say.
 func TestLongRefusal(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	server := resp.New(resp.Config{Lookup: func(string) (resp.Source, bool) { return refusing{}, true }})
 	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := server.Serve(ctx, l); err != nil {
-			t.Error(err)
-		}
-	})
+	serving.Go(func() { assert.NoError(t, server.Serve(ctx, l)) })
 	line := NewLine(LineConfig{})
 	_, err = line.Draw(t.Context(), Leader{Addr: l.Addr().String()}, nil, "k", 1)
-	if refused, ok := errors.AsType[*RefusedError](err); !ok || !strings.Contains(refused.Text, "too long") {
-		t.Errorf("%.100v", err)
-	}
+	refused, ok := errors.AsType[*RefusedError](err)
+	assert.True(t, ok && strings.Contains(refused.Text, "too long"), "%.100v", err)
 	line.Close()
 	end()
 	serving.Wait()
@@ -333,27 +303,17 @@ func TestReadyAgain(t *testing.T) {
 			return ":100"
 		}).asks(t, segment.Config{Wait: func() time.Duration { return 2 * time.Second }})
 		s.cfg.Election.known = s.cfg.Election.cfg.Clock()
-		if problem := s.Standing().Problem; problem != nil {
-			t.Error(problem)
-		}
+		assert.NoError(t, s.Standing().Problem)
 		dead.Store(true)
-		if _, err := s.Range(t.Context(), 1); !errors.Is(err, idsource.StoreDown) {
-			t.Errorf("of a leader that is silent: %v", err)
-		}
+		assert.Of(s.Range(t.Context(), 1)).ErrorIs(t, "of a leader that is silent", idsource.StoreDown)
 		for range 10 {
-			if problem := s.Standing().Problem; problem == nil || !strings.Contains(problem.Error(), "10.0.0.5:9309") {
-				t.Errorf("the leader is silent: %v", problem)
-			}
+			assert.Fails(t, "the leader is silent", s.Standing().Problem, "10.0.0.5:9309")
 			time.Sleep(time.Second)
 		}
 		dead.Store(false)
 		time.Sleep(3 * time.Second)
-		if problem := s.Standing().Problem; problem != nil {
-			t.Errorf("the leader answers again: %v", problem)
-		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Standing().Problem, "the leader answers again")
+		assert.NoError(t, s.Close(t.Context()))
 		time.Sleep(2 * idleTime) // connections end
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"idproxy/idsource/access"
 	"idproxy/idsource/resp"
 	"idproxy/idsource/segment"
+	"idproxy/integration/assert"
 )
 
 // memory is a Register, the store of its segments, and the network of its processes.
@@ -204,29 +205,21 @@ func newProcessFrom(t *testing.T, m *memory, start, last uint64) *process {
 	p.Source, err = New(Config{Election: p.election, Line: line, Segment: segment.Config{
 		Name: "order_id", Store: during{memory: m}, Start: start, Step: 10, MaxStep: 100, Last: last, Wait: func() time.Duration { return 3 * time.Second },
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	ctx, end := context.WithCancel(context.Background())
 	server := resp.New(resp.Config{
 		Lookup: func(string) (resp.Source, bool) { return p.Local(), true }, MaxIncrBy: 1 << 40,
 		Users: access.NewUsers(access.User{Name: p.election.User(), Secret: access.DigestOf("secret"), Set: true}),
 	})
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := server.Serve(ctx, l); err != nil {
-			t.Error(err)
-		}
-	})
+	wg.Go(func() { assert.NoError(t, server.Serve(ctx, l)) })
 	p.election.Start("")
 	p.stop = sync.OnceFunc(func() {
 		_ = p.election.Close(context.Background()) // the register may be down
 		end()
 		wg.Wait()
 		line.Close()
-		if err := p.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, p.Close(context.Background()))
 	})
 	t.Cleanup(p.stop)
 	return p
@@ -256,14 +249,10 @@ func testOrder(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				err := processes[at].Fill(context.Background(), ids, 1+uint64(c)%2)
 				if err != nil {
-					if !ended[at].Load() {
-						t.Errorf("Fill: %v", err)
-					}
+					assert.True(t, ended[at].Load(), "Fill: %v", err)
 					continue
 				}
-				if ids[0] <= before {
-					t.Errorf("id %d was given after %d", ids[0], before)
-				}
+				assert.True(t, ids[0] > before, "id %d was given after %d", ids[0], before)
 				for last := ids[len(ids)-1]; ; {
 					old := acknowledged.Load()
 					if old >= last || acknowledged.CompareAndSwap(old, last) {
@@ -282,9 +271,7 @@ func testOrder(t *testing.T) {
 				}
 			}
 		}
-		if at < 0 {
-			t.Fatalf("nobody leads behind %d others", led)
-		}
+		assert.MustTrue(t, at >= 0, "nobody leads behind %d others", led)
 		time.Sleep(50 * time.Millisecond)
 		if led < 2 {
 			ended[at].Store(true)
@@ -293,9 +280,7 @@ func testOrder(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if acknowledged.Load() < 100 {
-		t.Errorf("ids up to %d", acknowledged.Load())
-	}
+	assert.True(t, acknowledged.Load() >= 100, "ids up to %d", acknowledged.Load())
 }
 
 // TestFollower: what one that does not lead answers.
@@ -313,49 +298,31 @@ func testFollower(t *testing.T) {
 		highest uint64
 		kind    error
 	}{{50, nil}, {50, nil}, {5000, idsource.Behind}} {
-		if err := p.Admit(ctx, "t.id", column.highest); !errors.Is(err, column.kind) {
-			t.Errorf("Admit of %d: %v, want %v", column.highest, err, column.kind)
-		}
+		assert.ErrorIs(t, fmt.Sprintf("Admit of %d", column.highest), p.Admit(ctx, "t.id", column.highest), column.kind)
 	}
 	first, err := p.Range(ctx, 5)
-	if err != nil || first <= 50 {
-		t.Errorf("Range: %d, %v", first, err)
-	}
-	if err := p.Advance(ctx, 300); err != nil {
-		t.Error(err)
-	}
-	if next, err := leader.Range(ctx, 1); err != nil || next != 301 {
-		t.Errorf("the leader gives %d behind Advance, %v", next, err)
-	}
+	assert.True(t, err == nil && first > 50, "Range: %d, %v", first, err)
+	assert.NoError(t, p.Advance(ctx, 300))
+	next, err := leader.Range(ctx, 1)
+	assert.True(t, err == nil && next == 301, "the leader gives %d behind Advance, %v", next, err)
 	for _, high := range []uint64{901, 1000, 1<<63 - 1, 1<<64 - 1} {
-		if err := p.Advance(ctx, high); !errors.Is(err, idsource.TooHigh) {
-			t.Errorf("past %d: %v", high, err)
-		}
+		assert.ErrorIs(t, fmt.Sprintf("past %d", high), p.Advance(ctx, high), idsource.TooHigh)
 	}
-	if err := p.Fill(ctx, make([]uint64, 3), 1<<40); !errors.Is(err, idsource.TooMany) {
-		t.Errorf("too many: %v", err)
-	}
+	assert.ErrorIs(t, "too many", p.Fill(ctx, make([]uint64, 3), 1<<40), idsource.TooMany)
 	began := time.Now()
-	if _, err := p.Range(ctx, 5000); err == nil || !strings.Contains(err.Error(), "exhausted") || time.Since(began) > 0 {
-		t.Errorf("more than there are: %v after %v", err, time.Since(began))
-	}
+	_, err = p.Range(ctx, 5000)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "exhausted") && time.Since(began) <= 0, "more than there are: %v after %v", err, time.Since(began))
 	stand, ok := p.Standing().Of.(idsource.OrderStand)
-	if !ok || stand.Leads || stand.Leader != leader.election.cfg.Addr || stand.Term != 1 || stand.Passed < 5 {
-		t.Errorf("the standing is %+v", stand)
-	}
-	if _, err := p.Local().Range(ctx, 1); !errors.As(err, new(*MovedError)) {
-		t.Errorf("asked as the leader: %v", err)
-	}
+	assert.True(t, ok && !stand.Leads && stand.Leader == leader.election.cfg.Addr && stand.Term == 1 && stand.Passed >= 5, "the standing is %+v", stand)
+	_, err = p.Local().Range(ctx, 1)
+	assert.True(t, errors.As(err, new(*MovedError)), "asked as the leader: %v", err)
 	m.mu.Lock()
 	m.down = errors.New("the register is down")
 	m.mu.Unlock()
 	time.Sleep(DefaultRules.Wait)
-	if _, err := p.Range(ctx, 1); !errors.Is(err, idsource.StoreDown) {
-		t.Errorf("nobody leads: %v", err)
-	}
-	if _, done, _ := leader.drawHere(ctx, 1); done {
-		t.Error("a leader whose lease has ended gives ids")
-	}
+	assert.Of(p.Range(ctx, 1)).ErrorIs(t, "nobody leads", idsource.StoreDown)
+	_, done, _ := leader.drawHere(ctx, 1)
+	assert.True(t, !done, "a leader whose lease has ended gives ids")
 }
 
 // TestLateTerm: who read an earlier term of this process and was stopped then makes no series for it beside
@@ -364,9 +331,7 @@ func TestLateTerm(t *testing.T) {
 	m := &memory{next: 1}
 	e := NewElection(ElectionConfig{Register: m, Clock: func() time.Duration { return time.Hour }})
 	s, err := New(Config{Election: e, Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	begin := func() *Term {
 		term := e.begin(e.State().Number+1, Leader{Token: e.token})
 		e.extend(term, time.Hour)
@@ -376,15 +341,10 @@ func TestLateTerm(t *testing.T) {
 	first.finish(t.Context())
 	second := begin()
 	led, err := s.own()
-	if err != nil || led == nil || led.term != second {
-		t.Fatalf("the series of the second term: %+v, %v", led, err)
-	}
-	if late, err := s.in(first); late != nil || err != nil {
-		t.Errorf("a series of the first term: %+v, %v", late, err)
-	}
-	if again, err := s.own(); again != led || err != nil {
-		t.Errorf("another series of the second term: %+v, %v", again, err)
-	}
+	assert.MustTrue(t, err == nil && led != nil && led.term == second, "the series of the second term: %+v, %v", led, err)
+	late, err := s.in(first)
+	assert.True(t, late == nil && err == nil, "a series of the first term: %+v, %v", late, err)
+	assert.Of(s.own()).Equal(t, "another series of the second term", led)
 	second.finish(t.Context())
 }
 
@@ -398,25 +358,17 @@ func testStart(t *testing.T) {
 	for leader.election.State().Own() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	if err := newProcess(t, m, 1000).Admit(t.Context(), "t.id", 60); !errors.Is(err, idsource.Behind) || !strings.Contains(err.Error(), "set start: 61") {
-		t.Errorf("without a start: %v", err)
-	}
+	err := newProcess(t, m, 1000).Admit(t.Context(), "t.id", 60)
+	assert.True(t, errors.Is(err, idsource.Behind) && strings.Contains(err.Error(), "set start: 61"), "without a start: %v", err)
 	p := newProcessFrom(t, m, 61, 1000)
-	if err := p.Admit(t.Context(), "t.id", 60); err != nil {
-		t.Errorf("with a start: %v", err)
-	}
+	assert.NoError(t, p.Admit(t.Context(), "t.id", 60), "with a start")
 	for _, one := range []*process{p, leader} {
-		if first, err := one.Range(t.Context(), 1); err != nil || first <= 60 {
-			t.Errorf("id %d behind 60, %v", first, err)
-		}
+		first, err := one.Range(t.Context(), 1)
+		assert.True(t, err == nil && first > 60, "id %d behind 60, %v", first, err)
 	}
-	if err := p.Admit(t.Context(), "t.id", 60); err != nil {
-		t.Errorf("once more: %v", err)
-	}
+	assert.NoError(t, p.Admit(t.Context(), "t.id", 60), "once more")
 	// The column of a key that was never used ends the series.
-	if err := newProcess(t, &memory{next: 1}, 1000).Admit(t.Context(), "t.id", 1000); !errors.Is(err, idsource.Exhausted) {
-		t.Errorf("a column that holds the last id: %v", err)
-	}
+	assert.ErrorIs(t, "a column that holds the last id", newProcess(t, &memory{next: 1}, 1000).Admit(t.Context(), "t.id", 1000), idsource.Exhausted)
 }
 
 // TestExhausted: a series that is used up is so for every process, and not one that may be ready soon.
@@ -429,21 +381,17 @@ func testExhausted(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	other := newProcess(t, m, 1000)
-	if first, err := other.Range(t.Context(), 1000); first != 1 || err != nil {
-		t.Fatalf("id %d, %v", first, err)
-	}
+	first, err := other.Range(t.Context(), 1000)
+	assert.MustTrue(t, first == 1 && err == nil, "id %d, %v", first, err)
 	for name, one := range map[string]*process{"the leader": leader, "another process": other} {
-		if _, err := one.Range(t.Context(), 1); !errors.Is(err, idsource.Exhausted) {
-			t.Errorf("%s: %v, want exhausted", name, err)
-		}
+		_, err := one.Range(t.Context(), 1)
+		assert.True(t, errors.Is(err, idsource.Exhausted), "%s: %v, want exhausted", name, err)
 	}
 	for words, want := range map[string]idsource.Kind{
 		`ERR id source "a: exhausted": not ready: x`: idsource.NotReady, `ERR id source "a": behind: x`: idsource.Behind,
 		`ERR id source "a": closed`: idsource.NotReady, `ERR exhausted`: idsource.NotReady, `ERR id source "a`: idsource.NotReady, "": idsource.NotReady,
 	} {
-		if k := kindIn(words); k != want {
-			t.Errorf("%s: %v, want %v", words, k, want)
-		}
+		assert.Equal(t, words, kindIn(words), want)
 	}
 }
 
@@ -455,13 +403,8 @@ func TestReady(t *testing.T) {
 		var all []*Source
 		for _, addr := range []string{"10.0.0.1:9309", "10.0.0.2:9309"} {
 			e := NewElection(ElectionConfig{Register: m, Addr: addr, Clock: func() time.Duration { return time.Since(began) + time.Hour }})
-			s, err := New(Config{Election: e, Line: NewLine(LineConfig{}), Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if s.Standing().Problem == nil {
-				t.Error("it is ready, and has asked nobody yet")
-			}
+			s := assert.Of(New(Config{Election: e, Line: NewLine(LineConfig{}), Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})).Must(t)
+			assert.Fails(t, "it is ready, and has asked nobody yet", s.Standing().Problem, "")
 			e.Start("")
 			all = append(all, s)
 		}
@@ -471,16 +414,12 @@ func TestReady(t *testing.T) {
 			led := 0
 			for i, s := range all {
 				now := s.Standing()
-				if (now.Problem == nil) != well {
-					t.Errorf("%s: process %d has the problem %v", what, i, now.Problem)
-				}
+				assert.True(t, (now.Problem == nil) == well, "%s: process %d has the problem %v", what, i, now.Problem)
 				if of, ok := now.Of.(idsource.OrderStand); ok && of.Leads {
 					led++
 				}
 			}
-			if led != leaders {
-				t.Errorf("%s: %d lead", what, led)
-			}
+			assert.True(t, led == leaders, "%s: %d lead", what, led)
 		}
 		down := func(err error) {
 			m.mu.Lock()

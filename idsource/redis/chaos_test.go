@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -23,23 +24,15 @@ func TestStaleReplica(t *testing.T) {
 	s := open(t, Config{Addrs: []string{old.Addr}})
 	holders.Fill(t, s, "p", 3)
 	host, port, err := net.SplitHostPort(old.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := replica.Do("REPLICAOF", host, port); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
+	assert.Of(replica.Do("REPLICAOF", host, port)).Must(t)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if n, err := replica.Do("EXISTS", keys("p")[0]); err == nil && n == ":1" {
 			break
 		}
-		if time.Now().After(end) {
-			t.Fatal("the replica does not follow")
-		}
+		assert.MustTrue(t, !time.Now().After(end), "the replica does not follow")
 	}
-	if _, err := replica.Do("REPLICAOF", "NO", "ONE"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(replica.Do("REPLICAOF", "NO", "ONE")).Must(t)
 	var all holders.Record
 	j := jobAt(f.Addr(), "p")
 	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
@@ -55,9 +48,8 @@ func TestStaleReplica(t *testing.T) {
 	for _, p := range []*holders.Process{a, b, c} {
 		p.End(t)
 	}
-	if again := all.Twice(); len(again) > 0 {
-		t.Errorf("%d ids twice", len(again))
-	}
+	again := all.Twice()
+	assert.True(t, len(again) == 0, "%d ids twice", len(again))
 }
 
 // chaosTime is how long TestChaos does harm; IDPROXY_CHAOS changes it.
@@ -69,9 +61,8 @@ func TestChaos(t *testing.T) {
 	lasts := chaosTime
 	if text := os.Getenv("IDPROXY_CHAOS"); text != "" {
 		var err error
-		if lasts, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+		lasts, err = time.ParseDuration(text)
+		assert.Must(t, err)
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -147,9 +138,7 @@ func (c *chaos) harm(t *testing.T, f *holders.Forward) {
 		c.must(t, c.server.Do, "SAVE")
 	case n < 19:
 		what = "server"
-		if err := errors.Join(c.server.Kill(), c.server.Start(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, errors.Join(c.server.Kill(), c.server.Start(t.Context())))
 		holders.FillAgain(t, c.store, "p", 10)
 	default:
 		what = "cut"

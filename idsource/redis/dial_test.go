@@ -4,9 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // TestAlert: whoever writes to a server that has refused the certificate is told so, and not of a
@@ -17,16 +18,12 @@ func TestAlert(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	c, err := dialTLS(&tls.Config{InsecureSkipVerify: true})(context.Background(), "tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer c.Close()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if _, err = c.Write([]byte("PING\r\n")); err != nil {
 			break
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "remote error: tls: ") {
-		t.Errorf("the error is %v", err)
-	}
+	assert.Fails(t, "the error", err, "remote error: tls: ")
 }

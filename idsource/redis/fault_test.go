@@ -10,6 +10,7 @@ import (
 
 	"idproxy/idsource/lease"
 	"idproxy/idsource/snowflake"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -23,14 +24,8 @@ func private(t testing.TB, args ...string) *servers.Redis {
 // owned is a server that was started, or could not be, until the test ends.
 func owned(t testing.TB, r *servers.Redis, err error) *servers.Redis {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.Must(t, err)
+	t.Cleanup(func() { assert.NoError(t, r.Stop()) })
 	return r
 }
 
@@ -46,41 +41,29 @@ func TestRedisBackWithOldDump(t *testing.T) {
 	r := private(t)
 	s := open(t, Config{Addrs: []string{r.Addr}})
 	holders.FillBy(t, s, restful(), lease.Fill{Pool: "p", Numbers: 1, Fresh: true})
-	if _, err := r.Do("SAVE"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(r.Do("SAVE")).Must(t)
 	var all holders.Record
 	j := jobAt(r.Addr, "p")
 	a := holders.Start(t, j, &all)
 	a.Issues(t, 200)
 	a.Signal(t, syscall.SIGSTOP)
-	if err := r.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.Kill())
+	assert.Must(t, r.Start(t.Context()))
 	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: restful(), Use: lease.Use{Token: "b"}}
-	if reply, err := s.Take(t.Context(), ask); err != nil || reply.Verdict != lease.Wait {
-		t.Errorf("a number that is in use, and was forgotten: %+v, %v", reply, err)
-	}
+	reply, err := s.Take(t.Context(), ask)
+	assert.True(t, err == nil && reply.Verdict == lease.Wait, "a number that is in use, and was forgotten: %+v, %v", reply, err)
 	a.Signal(t, syscall.SIGCONT)
 	b := holders.Start(t, j, &all)
 	holders.Issue(t, 1000, a, b)
 	a.End(t)
 	b.Issues(t, 100)
 	b.End(t)
-	if n := len(all.Twice()); n > 0 {
-		t.Errorf("%d ids twice", n)
-	}
+	assert.Equal(t, "ids twice", len(all.Twice()), 0)
 	forgets := open(t, Config{Addrs: []string{r.Addr}})
 	forgets.sha = redis.NewScript(unsafe["incarnation"](source))
-	if err := errors.Join(r.Kill(), r.Start(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if reply, err := forgets.Take(t.Context(), ask); err != nil || reply.Verdict != lease.Granted {
-		t.Errorf("without the rule: %+v, %v", reply, err)
-	}
+	assert.Must(t, errors.Join(r.Kill(), r.Start(t.Context())))
+	reply, err = forgets.Take(t.Context(), ask)
+	assert.True(t, err == nil && reply.Verdict == lease.Granted, "without the rule: %+v, %v", reply, err)
 }
 
 // restful are rules by which a pool rests for longer than a busy machine takes to ask.
@@ -103,9 +86,7 @@ func TestEmptied(t *testing.T) {
 	for _, p := range both {
 		p.Issues(t, 200)
 	}
-	if _, err := r.Do("FLUSHALL"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(r.Do("FLUSHALL")).Must(t)
 	lost := time.Now()
 	time.Sleep(time.Duration(holders.Brisk.Lead+holders.Brisk.Ahead+300) * time.Millisecond)
 	again := time.Now()
@@ -119,9 +100,7 @@ func TestEmptied(t *testing.T) {
 	from, to := since(lost)+uint64(holders.Brisk.Lead+holders.Brisk.Ahead), since(again)
 	for _, p := range both {
 		for _, at := range p.Times() {
-			if from <= at && at < to {
-				t.Fatalf("an id was issued without a pool, %d ms behind the last that could be", at-from)
-			}
+			assert.MustTrue(t, from > at || at >= to, "an id was issued without a pool, %d ms behind the last that could be", at-from)
 		}
 	}
 	if again := all.Twice(); len(again) > 0 {
@@ -144,11 +123,7 @@ func TestRestart(t *testing.T) {
 func TestDisposable(t *testing.T) {
 	t.Parallel()
 	r := private(t)
-	do := func(errs ...error) {
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-	}
+	do := func(errs ...error) { assert.Must(t, errors.Join(errs...)) }
 	holders.Disposable(t, jobAt(r.Addr, "p"), holders.Place{
 		Open: func() lease.Store { return open(t, Config{Addrs: []string{r.Addr}}).Disposable() },
 		Control: func() lease.Store {
@@ -176,26 +151,15 @@ func TestUnsent(t *testing.T) {
 	holders.Fill(t, s, "p", 1)
 	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
 	hasty, err := New(Config{Addrs: []string{r.Addr}}) // it waits for a second
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer hasty.Close() //nolint:errcheck // nothing is pending
-	if err := r.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.Signal(syscall.SIGSTOP))
 	_, err = hasty.Take(t.Context(), ask)
-	if err == nil || errors.Is(err, lease.ErrUnsent) {
-		t.Errorf("Redis is stopped, and will see it later: %v", err)
-	}
-	if err := errors.Join(r.Signal(syscall.SIGCONT), r.Kill()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := open(t, Config{Addrs: []string{r.Addr}}).Take(t.Context(), ask); !errors.Is(err, lease.ErrUnsent) {
-		t.Errorf("Redis is gone: %v", err)
-	}
-	if _, err := open(t, Config{Addrs: []string{r.Addr}, Cluster: true}).Take(t.Context(), ask); err == nil || errors.Is(err, lease.ErrUnsent) {
-		t.Errorf("the client of a cluster, which may have sent it before: %v", err)
-	}
+	assert.True(t, err != nil && !errors.Is(err, lease.ErrUnsent), "Redis is stopped, and will see it later: %v", err)
+	assert.Must(t, errors.Join(r.Signal(syscall.SIGCONT), r.Kill()))
+	assert.Of(open(t, Config{Addrs: []string{r.Addr}}).Take(t.Context(), ask)).ErrorIs(t, "Redis is gone", lease.ErrUnsent)
+	_, err = open(t, Config{Addrs: []string{r.Addr}, Cluster: true}).Take(t.Context(), ask)
+	assert.True(t, err != nil && !errors.Is(err, lease.ErrUnsent), "the client of a cluster, which may have sent it before: %v", err)
 }
 
 // TestDisposableCutOff: a server that has lost its replicas, and takes no writes then, does not confirm a
@@ -205,21 +169,14 @@ func TestDisposableCutOff(t *testing.T) {
 	r := private(t)
 	s := open(t, Config{Addrs: []string{r.Addr}}).Disposable()
 	shape := lease.DisposableShape(holders.Shape())
-	if _, err := s.Add(t.Context(), lease.Fill{Pool: "p", Shape: shape, Fresh: true, Rules: holders.Brisk}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.Add(t.Context(), lease.Fill{Pool: "p", Shape: shape, Fresh: true, Rules: holders.Brisk})).Must(t)
 	ask := lease.Ask{Pool: "p", Shape: shape, Rules: holders.Brisk, Use: lease.Use{Token: "a"}, Numbers: 9}
 	reply, err := s.Take(t.Context(), ask)
-	if err != nil || reply.Verdict != lease.Granted {
-		t.Fatal(reply, err)
-	}
+	assert.MustTrue(t, err == nil && reply.Verdict == lease.Granted, "%v %v", reply, err)
 	ask.Worker, ask.Last = reply.Worker, reply.Start
 	for replicas, want := range map[string]bool{"1": false, "0": true} {
-		if _, err := r.Do("CONFIG", "SET", "min-replicas-to-write", replicas); err != nil {
-			t.Fatal(err)
-		}
-		if reply, err := s.Renew(t.Context(), ask); (err == nil) != want {
-			t.Errorf("with %s replicas to write to: %+v, %v", replicas, reply, err)
-		}
+		assert.Of(r.Do("CONFIG", "SET", "min-replicas-to-write", replicas)).Must(t)
+		reply, err := s.Renew(t.Context(), ask)
+		assert.True(t, (err == nil) == want, "with %s replicas to write to: %+v, %v", replicas, reply, err)
 	}
 }

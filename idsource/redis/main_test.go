@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -80,15 +81,8 @@ func open(t testing.TB, c Config) *Store {
 	if c.Addrs == nil {
 		c.Addrs = []string{shared.Addr}
 	}
-	s, err := within(c, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := assert.Of(within(c, time.Minute)).Must(t)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s
 }
 
@@ -97,14 +91,8 @@ func open(t testing.TB, c Config) *Store {
 func TestContract(t *testing.T) {
 	t.Parallel()
 	ahead, err := servers.NewClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := ahead.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.Must(t, err)
+	t.Cleanup(func() { assert.NoError(t, ahead.Close()) })
 	r, err := servers.StartRedisClock(t.Context(), ahead)
 	owned(t, r, err)
 	at, clock := Config{Addrs: []string{r.Addr}}, &holders.Clock{Set: ahead.Ahead}
@@ -118,10 +106,8 @@ func TestPoolMost(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{})
 	fill := lease.Fill{Pool: "most", Shape: holders.Shape(), Numbers: poolMost + 1, Rules: holders.Brisk}
-	if n, err := s.Add(t.Context(), fill); err == nil || n != 0 {
-		t.Errorf("%d numbers were added, %v", n, err)
-	}
-	if l, err := s.List(t.Context(), fill.Pool); err != nil || l.Exists {
-		t.Errorf("the pool is there: %v, %v", l.Exists, err)
-	}
+	n, err := s.Add(t.Context(), fill)
+	assert.True(t, err != nil && n == 0, "%d numbers were added, %v", n, err)
+	l, err := s.List(t.Context(), fill.Pool)
+	assert.True(t, err == nil && !l.Exists, "the pool is there: %v, %v", l.Exists, err)
 }

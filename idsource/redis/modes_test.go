@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -21,15 +22,8 @@ var steady = lease.Rules{Heartbeat: 300, Gap: 60_000, Lead: 60_300, Ahead: 200, 
 // given to nobody.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
-	g, err := servers.StartRedisGroup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	g := assert.Of(servers.StartRedisGroup(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, g.Stop()) })
 	c := Config{Addrs: g.Addrs(), Master: g.Name}
 	s := open(t, c)
 	holders.FillBy(t, s, steady, lease.Fill{Pool: "steady", Numbers: 2, Fresh: true})
@@ -42,35 +36,24 @@ func TestSentinel(t *testing.T) {
 	for _, p := range append(goesOn, comesBack...) {
 		p.Issues(t, 200)
 	}
-	if _, err := g.Master.Do("SET", "last", "1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(g.Master.Do("SET", "last", "1")).Must(t)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // the replica has all
 		if n, err := g.Replica.Do("EXISTS", "last"); err == nil && n == ":1" {
 			break
 		}
-		if time.Now().After(end) {
-			t.Fatal("the replica does not follow")
-		}
+		assert.MustTrue(t, !time.Now().After(end), "the replica does not follow")
 	}
 	// No other server becomes the master before the holders that cannot go on have stopped.
-	if err := g.Replica.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Master.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, g.Replica.Signal(syscall.SIGSTOP))
+	assert.Must(t, g.Master.Kill())
 	for _, p := range comesBack {
 		p.Says(t, "lease of the worker number ended")
 	}
-	if err := g.Replica.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, g.Replica.Signal(syscall.SIGCONT))
 	mastered(t, s)
 	ask := lease.Ask{Pool: "steady", Shape: holders.Shape(), Rules: steady, Use: lease.Use{Token: "other"}, Reclaim: true}
-	if reply, err := s.Take(t.Context(), ask); err != nil || reply.Verdict != lease.Wait {
-		t.Errorf("a number after another server became the master: %+v, %v; want a wait", reply, err)
-	}
+	reply, err := s.Take(t.Context(), ask)
+	assert.True(t, err == nil && reply.Verdict == lease.Wait, "a number after another server became the master: %+v, %v; want a wait", reply, err)
 	for _, p := range append(goesOn, comesBack...) {
 		p.Issues(t, 500)
 	}
@@ -83,9 +66,7 @@ func TestSentinel(t *testing.T) {
 	for _, p := range comesBack {
 		p.End(t)
 	}
-	if again := len(all.Twice()) + len(brisk.Twice()); again > 0 {
-		t.Errorf("%d ids twice", again)
-	}
+	assert.Equal(t, "ids twice", len(all.Twice())+len(brisk.Twice()), 0)
 }
 
 // mastered waits until the group has a master again.
@@ -98,29 +79,17 @@ func mastered(t *testing.T, s *Store) {
 		if err == nil {
 			return
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the group has no master: %v", err)
-		}
+		assert.MustTrue(t, !time.Now().After(end), "the group has no master: %v", err)
 	}
 }
 
 // TestCluster moves a pool to another node of a cluster while it is used.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	cluster, err := servers.StartRedisCluster(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := assert.Of(servers.StartRedisCluster(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })
 	key := keys("p")[0]
-	from, err := cluster.Owner(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := assert.Of(cluster.Owner(key)).Must(t)
 	to := cluster.Nodes[0]
 	if to == from {
 		to = cluster.Nodes[1]
@@ -135,18 +104,11 @@ func TestCluster(t *testing.T) {
 	a.Issues(t, 200)
 	b.Issues(t, 200)
 	moveSlot(t, cluster, from, to, keys("p"))
-	if now, err := cluster.Owner(key); err != nil || now != to {
-		t.Fatalf("the pool is on %v, %v; want it moved", now, err)
-	}
-	before, err := s.List(t.Context(), "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	now, err := cluster.Owner(key)
+	assert.MustTrue(t, err == nil && now == to, "the pool is on %v, %v; want it moved", now, err)
+	before := assert.Of(s.List(t.Context(), "p")).Must(t)
 	renewed := func() (n int) {
-		after, err := s.List(t.Context(), "p")
-		if err != nil {
-			t.Fatal(err)
-		}
+		after := assert.Of(s.List(t.Context(), "p")).Must(t)
 		for w, r := range after.Records {
 			if r.State == lease.Held && r.Beat > before.Records[w].Beat {
 				n++
@@ -166,9 +128,7 @@ func TestCluster(t *testing.T) {
 		}
 		p.End(t)
 	}
-	if again := len(all.Twice()); again > 0 {
-		t.Errorf("%d ids twice", again)
-	}
+	assert.Equal(t, "ids twice", len(all.Twice()), 0)
 }
 
 // moveSlot moves keys, all of one slot, and the slot from one node to another.
@@ -176,23 +136,17 @@ func moveSlot(t *testing.T, c *servers.RedisCluster, from, to *servers.Redis, ke
 	t.Helper()
 	do := func(r *servers.Redis, words ...string) string {
 		t.Helper()
-		answer, err := r.Do(words...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := assert.Of(r.Do(words...)).Must(t)
 		return answer
 	}
 	slot := strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", keys[0]), ":")
 	for _, key := range keys {
-		if other := strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", key), ":"); other != slot {
-			t.Errorf("keys of one pool have slots %s and %s", slot, other)
-		}
+		other := strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", key), ":")
+		assert.True(t, other == slot, "keys of one pool have slots %s and %s", slot, other)
 	}
 	id := func(r *servers.Redis) string { return do(r, "CLUSTER", "MYID") }
 	host, port, err := net.SplitHostPort(to.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	do(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", id(from))
 	do(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", id(to))
 	do(from, append([]string{"MIGRATE", host, port, `""`, "0", "5000", "KEYS"}, keys...)...)

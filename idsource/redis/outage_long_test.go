@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 )
 
@@ -26,10 +27,7 @@ func TestOutageTimes(t *testing.T) {
 		for _, away := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second, 15 * time.Second, 60 * time.Second} {
 			t.Run(fmt.Sprintf("%s, away for %v", p.name, away), func(t *testing.T) {
 				t.Parallel()
-				rules, err := lease.Derive(p.heartbeat, p.reclaim, 3*time.Second)
-				if err != nil {
-					t.Fatal(err)
-				}
+				rules := assert.Of(lease.Derive(p.heartbeat, p.reclaim, 3*time.Second)).Must(t)
 				fleetWithout(t, rules, away)
 			})
 		}
@@ -71,9 +69,7 @@ func fleetWithout(t *testing.T, rules lease.Rules, away time.Duration) {
 	}
 	time.Sleep(2 * ms(rules.Heartbeat)) // spare numbers are taken, heartbeats are apart
 	killed := time.Now()
-	if err := r.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.Kill())
 	for ; time.Since(killed) < away; time.Sleep(5 * time.Millisecond) {
 		p.look()
 	}
@@ -84,9 +80,7 @@ func fleetWithout(t *testing.T, rules lease.Rules, away time.Duration) {
 			idle++
 		}
 	}
-	if err := r.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.Start(t.Context()))
 	back := time.Now()
 	p.look()
 	clear(p.first)
@@ -112,9 +106,8 @@ func fleetWithout(t *testing.T, rules lease.Rules, away time.Duration) {
 	for _, h := range p.fleet {
 		h.End(t)
 	}
-	if again := all.Twice(); len(again) > 0 {
-		t.Errorf("%d ids twice", len(again))
-	}
+	again := all.Twice()
+	assert.True(t, len(again) == 0, "%d ids twice", len(again))
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -16,6 +16,7 @@ import (
 
 	"idproxy/idsource/access"
 	"idproxy/inside"
+	"idproxy/integration/assert"
 )
 
 // logged is a log that can be read while it is written.
@@ -58,28 +59,18 @@ func TestGuesses(t *testing.T) {
 		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")}), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		from := func(host string) *client { return &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}} }
 		began := time.Now()
-		if from("10.0.0.1").login(t.Context(), "default", "wrong") {
-			t.Fatal("a wrong password is right")
-		}
+		assert.MustTrue(t, !from("10.0.0.1").login(t.Context(), "default", "wrong"), "a wrong password is right")
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() { from("10.0.0.1").login(t.Context(), "default", fmt.Sprint("guess", i)) })
 		}
-		if !from("10.0.0.2").login(t.Context(), "default", "right") || time.Since(began) > 0 {
-			t.Errorf("another host had to wait for %v", time.Since(began))
-		}
+		assert.True(t, from("10.0.0.2").login(t.Context(), "default", "right") && time.Since(began) <= 0, "another host had to wait for %v", time.Since(began))
 		wg.Wait()
-		if took := time.Since(began); took < 10*guessPause {
-			t.Errorf("ten guesses took %v", took)
-		}
-		if !from("10.0.0.1").login(t.Context(), "default", "right") || time.Since(began) < 11*guessPause {
-			t.Errorf("after ten guesses the right password took %v", time.Since(began))
-		}
+		assert.GreaterOrEqual(t, "ten guesses took", time.Since(began), 10*guessPause)
+		assert.True(t, from("10.0.0.1").login(t.Context(), "default", "right") && time.Since(began) >= 11*guessPause, "after ten guesses the right password took %v", time.Since(began))
 		time.Sleep(2 * guessTime)
 		began = time.Now()
-		if !from("10.0.0.1").login(t.Context(), "default", "right") || time.Since(began) > 0 {
-			t.Errorf("later the right password took %v", time.Since(began))
-		}
+		assert.True(t, from("10.0.0.1").login(t.Context(), "default", "right") && time.Since(began) <= 0, "later the right password took %v", time.Since(began))
 		if text := out.String(); !strings.Contains(text, "login for ids failed") || !strings.Contains(text, "10.0.0.1") || strings.Contains(text, "wrong") || strings.Contains(text, "guess") || strings.Count(text, "\n") > 2 {
 			t.Errorf("the log has\n%s", text)
 		}
@@ -101,9 +92,7 @@ func TestGuessesEnd(t *testing.T) {
 		time.Sleep(guessPause)
 		began = time.Now()
 		for range 10 {
-			if !from("2001:db8::1").login(t.Context(), "default", "right") || time.Since(began) > 0 {
-				t.Fatalf("a minute behind a wrong password the right one took %v", time.Since(began))
-			}
+			assert.MustTrue(t, from("2001:db8::1").login(t.Context(), "default", "right") && time.Since(began) <= 0, "a minute behind a wrong password the right one took %v", time.Since(began))
 		}
 	})
 }
@@ -112,13 +101,11 @@ func TestGuessesEnd(t *testing.T) {
 func TestLoginMinute(t *testing.T) {
 	s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("x")})})
 	cl := &client{s: s, since: time.Now().Add(-time.Hour)}
-	if cl.forget(); cl.until().After(time.Now()) {
-		t.Error("who never logged in has more time")
-	}
+	cl.forget()
+	assert.True(t, !cl.until().After(time.Now()), "who never logged in has more time")
 	cl.user = &access.User{}
-	if cl.forget(); cl.until().Before(time.Now()) {
-		t.Error("who logged out has no time")
-	}
+	cl.forget()
+	assert.True(t, !cl.until().Before(time.Now()), "who logged out has no time")
 }
 
 // scattered is a Source of numbers that are not consecutive, and says so.
@@ -147,13 +134,9 @@ func TestKnownPassword(t *testing.T) {
 		s := New(Config{Users: access.NewUsers(access.User{Name: "new", Secret: access.DigestOf("right")})})
 		cl, began := &client{s: s, addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}}, time.Now()
 		for range 10 {
-			if cl.login(t.Context(), "old", "right") {
-				t.Error("another name is right")
-			}
+			assert.True(t, !cl.login(t.Context(), "old", "right"), "another name is right")
 		}
-		if !cl.login(t.Context(), "new", "right") || time.Since(began) > 0 {
-			t.Errorf("the right name after %v", time.Since(began))
-		}
+		assert.True(t, cl.login(t.Context(), "new", "right") && time.Since(began) <= 0, "the right name after %v", time.Since(began))
 	})
 }
 
@@ -166,9 +149,8 @@ func TestMaxIncrBy(t *testing.T) {
 		"AUTH few x\r\nINCRBY a 10\r\n":  "+OK\r\n:",
 		"AUTH few x\r\nINCRBY a 11\r\n":  "+OK\r\n-ERR at most 10 ids can be had at once (max_incrby)",
 	} {
-		if got := talk(t, addr, in); !strings.HasPrefix(got, want) {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		got := talk(t, addr, in)
+		assert.True(t, strings.HasPrefix(got, want), "%q: %q, want %q", in, got, want)
 	}
 }
 
@@ -187,7 +169,5 @@ func TestAnnounced(t *testing.T) {
 	}).AllocedBytesPerOp(); bytes > 512 {
 		t.Errorf("%d bytes of memory for %d that were sent", bytes, len(text))
 	}
-	if _, err := readCommand(bufio.NewReaderSize(strings.NewReader("*9\r\n"), 2*maxLine), maxAuth); err == nil {
-		t.Error("nine words before the login are accepted")
-	}
+	assert.Of(readCommand(bufio.NewReaderSize(strings.NewReader("*9\r\n"), 2*maxLine), maxAuth)).Fails(t, "nine words before the login are accepted", "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"idproxy/idsource/access"
+	"idproxy/integration/assert"
 )
 
 // distant is a source that another process is asked for.
@@ -46,16 +47,11 @@ func TestTogether(t *testing.T) {
 			want += fmt.Sprintf(":%d\r\n", id+1)
 		}
 		want += ":500\r\n:101\r\n:102\r\n:105\r\n$3\r\n105\r\n"
-		if got := talk(t, addr, text); got != want {
-			t.Errorf("here %v: got %q, want %q", here, got, want)
-		}
-		if n := src.asked.Load(); here && n != 103 || !here && n > 20 {
-			t.Errorf("here %v: the source was asked %d times", here, n)
-		}
+		assert.Equal(t, fmt.Sprintf("here %v", here), talk(t, addr, text), want)
+		n := src.asked.Load()
+		assert.True(t, (!here || n == 103) && (here || n <= 20), "here %v: the source was asked %d times", here, n)
 		denied := talk(t, addr, "AUTH blind x\r\n"+strings.Repeat(incr, 3))
-		if strings.Count(denied, "NOPERM") != 3 {
-			t.Errorf("here %v: without the right: %q", here, denied)
-		}
+		assert.True(t, strings.Count(denied, "NOPERM") == 3, "here %v: without the right: %q", here, denied)
 	}
 }
 
@@ -84,13 +80,9 @@ func TestSlots(t *testing.T) {
 		"123456789": 0x31c3, "foo": 12182, "bar": 5061, "{foo}.x": 12182, "x{foo}": 12182, "": 0,
 		"foo{}{bar}": slotOf("foo{}{bar}"), "foo{bar}{zap}": 5061,
 	} {
-		if got := slotOf(key); got != want {
-			t.Errorf("slot of %q is %d, want %d", key, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("slot of %q", key), slotOf(key), want)
 	}
-	if slotOf("foo{}{bar}") == slotOf("bar") {
-		t.Error("empty braces count")
-	}
+	assert.True(t, slotOf("foo{}{bar}") != slotOf("bar"), "empty braces count")
 }
 
 // TestCluster: a client of a cluster that is given the address of a server that gives no ids finds the
@@ -110,9 +102,7 @@ func TestCluster(t *testing.T) {
 		{"CLUSTER KEYSLOT foo\r\nREADONLY\r\n", ":12182\r\n+OK\r\n"},
 		{"CLUSTER FORGET x\r\n", "-ERR unknown subcommand or wrong number of arguments for 'FORGET'\r\n"},
 	} {
-		if got := talk(t, second, tt.in); got != tt.want {
-			t.Errorf("nobody gives ids, %q: got %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("nobody gives ids, %q", tt.in), talk(t, second, tt.in), tt.want)
 	}
 	to.Store(&first)
 	asked.to = first
@@ -124,22 +114,17 @@ func TestCluster(t *testing.T) {
 		{"CLUSTER SLOTS\r\n", fmt.Sprintf("*1\r\n*4\r\n:0\r\n:16383\r\n*4\r\n$%d\r\n%s\r\n:%s\r\n$40\r\n%s\r\n*0\r\n"+
 			"*4\r\n$3\r\n::1\r\n:7\r\n$40\r\n%s\r\n*0\r\n", len(host), host, port, n.id, other.id)},
 	} {
-		if got := talk(t, second, tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Equal(t, tt.in, talk(t, second, tt.in), tt.want)
 	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{second}})
 	defer c.Close() //nolint:errcheck // nothing is pending
 	for want := int64(1); want < 5; want++ {
-		if id, err := c.Incr(t.Context(), "foo").Result(); err != nil || id != want {
-			t.Errorf("INCR of a cluster's client: %d, %v; want %d", id, err, want)
-		}
+		assert.Of(c.Incr(t.Context(), "foo").Result()).Equal(t, "INCR of a cluster's client", want)
 	}
 	shards, err := c.ClusterShards(t.Context()).Result()
 	if err != nil || len(shards) != 1 || len(shards[0].Nodes) != 2 || shards[0].Nodes[1].Role != "replica" || shards[0].Nodes[0].IP != host || shards[0].Slots[0].End != slots-1 {
 		t.Errorf("CLUSTER SHARDS: %+v, %v", shards, err)
 	}
-	if alone, _ := newServer(t, map[string]Source{}); !strings.HasPrefix(talk(t, alone, "CLUSTER SLOTS\r\n"), "-ERR unknown command") {
-		t.Error("a server that is no cluster answers CLUSTER")
-	}
+	alone, _ := newServer(t, map[string]Source{})
+	assert.True(t, strings.HasPrefix(talk(t, alone, "CLUSTER SLOTS\r\n"), "-ERR unknown command"), "a server that is no cluster answers CLUSTER")
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"idproxy/idsource/access"
+	"idproxy/integration/assert"
 )
 
 // named is a source of texts, which counts.
@@ -76,13 +77,10 @@ func TestLists(t *testing.T) {
 		if tail, ok := strings.CutPrefix(tt.want, "..."); ok && strings.HasSuffix(got, tail) {
 			continue
 		}
-		if got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Equal(t, tt.in, got, tt.want)
 	}
-	if got := talk(t, addr, "IDS.NEXT a 4096\r\n"); !strings.HasPrefix(got, "*4096\r\n:5\r\n:6\r\n") || !strings.HasSuffix(got, ":4100\r\n") {
-		t.Errorf("4096 ids: %d bytes, %.40q", len(got), got)
-	}
+	got := talk(t, addr, "IDS.NEXT a 4096\r\n")
+	assert.True(t, strings.HasPrefix(got, "*4096\r\n:5\r\n:6\r\n") && strings.HasSuffix(got, ":4100\r\n"), "4096 ids: %d bytes, %.40q", len(got), got)
 }
 
 // TestTalk answers what clients ask of the server and say of themselves.
@@ -101,26 +99,21 @@ func TestTalk(t *testing.T) {
 		{"INFO nothing\r\n", "$0\r\n\r\n"},
 		{"CONFIG GET save\r\n", "*0\r\n"},
 	} {
-		if got := talk(t, addr, tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Equal(t, tt.in, talk(t, addr, tt.in), tt.want)
 	}
 	for in, want := range map[string]string{
 		"COMMAND DOCS nothing ids.next\r\n": "*2\r\n$8\r\nids.next\r\n*6\r\n$7\r\nsummary\r\n$42\r\nReturns a list of ids of any key: key [n].\r\n$5\r\nsince\r\n",
 		"COMMAND LIST\r\n":                  "*18\r\n$4\r\nauth\r\n$6\r\nclient\r\n",
 		"INFO clients\r\n":                  "$47\r\n# Clients\r\nconnected_clients:",
 	} {
-		if got := talk(t, addr, in); !strings.HasPrefix(got, want) {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
+		got := talk(t, addr, in)
+		assert.True(t, strings.HasPrefix(got, want), "%q: got %q, want %q", in, got, want)
 	}
-	if got := talk(t, addr, "HELLO 3\r\nINFO server\r\nCONFIG GET x\r\n"); !strings.Contains(got, "\r\n=") || !strings.Contains(got, "txt:# Server\r\nredis_version:7.0.0\r\n") || !strings.HasSuffix(got, "\r\n%0\r\n") {
-		t.Errorf("RESP3: %q", got)
-	}
+	got := talk(t, addr, "HELLO 3\r\nINFO server\r\nCONFIG GET x\r\n")
+	assert.True(t, strings.Contains(got, "\r\n=") && strings.Contains(got, "txt:# Server\r\nredis_version:7.0.0\r\n") && strings.HasSuffix(got, "\r\n%0\r\n"), "RESP3: %q", got)
 	first, second := talk(t, addr, "CLIENT ID\r\n"), talk(t, addr, "CLIENT ID\r\nCLIENT ID\r\n")
-	if a, b, _ := strings.Cut(second, "\r\n"); first == second || a+"\r\n" != b || first == a {
-		t.Errorf("two connections have the numbers %q and %q", first, second)
-	}
+	a, b, _ := strings.Cut(second, "\r\n")
+	assert.True(t, first != second && a+"\r\n" == b && first != a, "two connections have the numbers %q and %q", first, second)
 }
 
 // TestCreateAndSet lets those create and set who may.
@@ -166,17 +159,13 @@ func TestCreateAndSet(t *testing.T) {
 		{all + "IDS.SET other 0\r\nIDS.SET other x\r\nIDS.SET nothing 4\r\n", strings.Repeat("-ERR value is not an integer from 1 to 2^63-1\r\n", 2) + "-ERR there is no id source and no key 'nothing'\r\n"},
 		{all + "IDS.SET fixed 4\r\nIDS.SET u 4\r\n", "-ERR the ids of key 'fixed' are in no order that it could be moved along\r\n-ERR the ids of key 'u' are in no order that it could be moved along\r\n"},
 	} {
-		if got := talk(t, addr, tt.in); got != ok+tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, ok+tt.want)
-		}
+		assert.Equal(t, tt.in, talk(t, addr, tt.in), ok+tt.want)
 	}
-	if text := out.String(); strings.Count(text, `msg="key created"`) != 3 || !strings.Contains(text, "key=app:new user.name=maker") || strings.Count(text, `msg="key set"`) != 2 {
-		t.Errorf("the log has\n%s", text)
-	}
+	text := out.String()
+	assert.True(t, strings.Count(text, `msg="key created"`) == 3 && strings.Contains(text, "key=app:new user.name=maker") && strings.Count(text, `msg="key set"`) == 2, "the log has\n%s", text)
 	free, _ := newServer(t, map[string]Source{"a": &moved{}})
-	if got, want := talk(t, free, "IDS.CREATE b\r\nIDS.SET a 4\r\n"), "-ERR no key can be created here: the configuration names no store for it (create_in)\r\n-NOPERM user '' has no right to set keys\r\n"; got != want {
-		t.Errorf("without users: %q, want %q", got, want)
-	}
+	got, want := talk(t, free, "IDS.CREATE b\r\nIDS.SET a 4\r\n"), "-ERR no key can be created here: the configuration names no store for it (create_in)\r\n-NOPERM user '' has no right to set keys\r\n"
+	assert.True(t, got == want, "without users: %q, want %q", got, want)
 }
 
 // TestGuessesLog: of one address the log has one failed login in a minute, with how many there were.
@@ -186,9 +175,7 @@ func TestGuessesLog(t *testing.T) {
 		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")}), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		guess := func(host string) {
 			cl := &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}}
-			if cl.login(t.Context(), "default", "wrong") {
-				t.Fatal("a wrong password is right")
-			}
+			assert.MustTrue(t, !cl.login(t.Context(), "default", "wrong"), "a wrong password is right")
 		}
 		for range 59 { // each waits for 200 ms at most
 			guess("10.0.0.1")
@@ -200,45 +187,31 @@ func TestGuessesLog(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		guess("10.0.0.1")
-		if text := out.String(); strings.Count(text, "\n") != 3 || !strings.Contains(text, "others=58") {
-			t.Errorf("later:\n%s", text)
-		}
+		text := out.String()
+		assert.True(t, strings.Count(text, "\n") == 3 && strings.Contains(text, "others=58"), "later:\n%s", text)
 	})
 }
 
 // certificate makes a certificate of 127.0.0.1, and its PEM files in a folder.
 func certificate(t *testing.T) (server *tls.Config, dir string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := assert.Of(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Must(t)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{{127, 0, 0, 1}}, IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := assert.Of(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)).Must(t)
 	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(filepath.Join(dir, "ca.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, dir
 }
 
 // trusting is how a client speaks TLS that trusts what a folder has.
 func trusting(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	ca, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := assert.Of(os.ReadFile(filepath.Join(dir, "ca.pem"))).Must(t)
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		t.Fatal("no certificate")
-	}
+	assert.MustTrue(t, roots.AppendCertsFromPEM(ca), "no certificate")
 	return &tls.Config{RootCAs: roots}
 }
 
@@ -262,44 +235,25 @@ func TestTLS(t *testing.T) {
 	for _, version := range []int{2, 3} {
 		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: version, Username: "app", Password: "secret", ClientName: "go", TLSConfig: trusting(t, dir)})
 		ids, err := c.Do(t.Context(), "IDS.NEXT", "ids", 2).Int64Slice()
-		if err != nil || ids[1] != ids[0]+1 {
-			t.Errorf("version %d: %v, %v", version, ids, err)
-		}
-		if names, err := c.Do(t.Context(), "IDS.NEXT", "names", 3).StringSlice(); err != nil || len(names) != 3 || !strings.HasPrefix(names[0], "id-7-") {
-			t.Errorf("version %d: %q, %v", version, names, err)
-		}
-		if last, err := c.MGet(t.Context(), "ids", "nothing").Result(); err != nil || len(last) != 2 || last[0] != fmt.Sprint(ids[1]) || last[1] != nil {
-			t.Errorf("version %d: MGET %v, %v", version, last, err)
-		}
+		assert.True(t, err == nil && ids[1] == ids[0]+1, "version %d: %v, %v", version, ids, err)
+		names, err := c.Do(t.Context(), "IDS.NEXT", "names", 3).StringSlice()
+		assert.True(t, err == nil && len(names) == 3 && strings.HasPrefix(names[0], "id-7-"), "version %d: %q, %v", version, names, err)
+		last, err := c.MGet(t.Context(), "ids", "nothing").Result()
+		assert.True(t, err == nil && len(last) == 2 && last[0] == fmt.Sprint(ids[1]) && last[1] == nil, "version %d: MGET %v, %v", version, last, err)
 		all, err := c.Command(t.Context()).Result()
-		if err != nil || len(all) != 18 || all["incr"].FirstKeyPos != 1 || !all["get"].ReadOnly {
-			t.Errorf("version %d: COMMAND %v, %v", version, all, err)
-		}
-		if name, err := c.ClientGetName(t.Context()).Result(); err != nil || name != "go" {
-			t.Errorf("version %d: the connection's name is %q, %v", version, name, err)
-		}
-		if info, err := c.Info(t.Context(), "server").Result(); err != nil || !strings.Contains(info, "server_name:idproxy") {
-			t.Errorf("version %d: INFO %q, %v", version, info, err)
-		}
-		if err := c.Incr(t.Context(), "names").Err(); err == nil || !strings.Contains(err.Error(), "IDS.NEXT key [n]") {
-			t.Errorf("version %d: INCR of names: %v", version, err)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.True(t, err == nil && len(all) == 18 && all["incr"].FirstKeyPos == 1 && all["get"].ReadOnly, "version %d: COMMAND %v, %v", version, all, err)
+		assert.Of(c.ClientGetName(t.Context()).Result()).Equal(t, fmt.Sprintf("version %d: the connection's name", version), "go")
+		info, err := c.Info(t.Context(), "server").Result()
+		assert.True(t, err == nil && strings.Contains(info, "server_name:idproxy"), "version %d: INFO %q, %v", version, info, err)
+		assert.Fails(t, fmt.Sprintf("version %d: INCR of names", version), c.Incr(t.Context(), "names").Err(), "IDS.NEXT key [n]")
+		assert.NoError(t, c.Close())
 	}
 	stranger := redis.NewClient(&redis.Options{Addr: addr, Username: "app", Password: "secret", TLSConfig: &tls.Config{}, MaxRetries: -1})
-	if err := stranger.Incr(t.Context(), "ids").Err(); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a client that does not trust the certificate: %v", err)
-	}
+	assert.Fails(t, "a client that does not trust the certificate", stranger.Incr(t.Context(), "ids").Err(), "certificate")
 	plain := redis.NewClient(&redis.Options{Addr: addr, Username: "app", Password: "secret", MaxRetries: -1})
-	if err := plain.Incr(t.Context(), "ids").Err(); err == nil {
-		t.Error("a client without TLS gets ids")
-	}
+	assert.Fails(t, "a client without TLS gets ids", plain.Incr(t.Context(), "ids").Err(), "")
 	for _, c := range []*redis.Client{stranger, plain} {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, c.Close())
 	}
 	ca := filepath.Join(dir, "ca.pem")
 	for _, protocol := range []string{"-2", "-3"} {
@@ -333,9 +287,8 @@ with r.pipeline(transaction=False) as p:
 assert got == list(range(got[0], got[0] + 50)), got
 print("fine", redis.__version__)
 `, host, port, ca)
-	if out, err := python.CombinedOutput(); err != nil || !bytes.HasPrefix(out, []byte("fine ")) {
-		t.Errorf("redis-py (make test installs it): %v\n%s", err, out)
-	}
+	out, err := python.CombinedOutput()
+	assert.True(t, err == nil && bytes.HasPrefix(out, []byte("fine ")), "redis-py (make test installs it): %v\n%s", err, out)
 }
 
 // TestTLSHostile: clients that do not end the handshake are cut off, hold up nobody, and when there
@@ -344,14 +297,9 @@ func TestTLSHostile(t *testing.T) {
 	addr, dir := serveTLS(t, 3)
 	var silent []net.Conn
 	for i, text := range []string{"", "\x16\x03\x01\xff\xff", "INCR ids\r\n"} {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := assert.Of(net.Dial("tcp", addr)).Must(t)
 		defer c.Close() //nolint:errcheck // the server closes it
-		if _, err := io.WriteString(c, text); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(io.WriteString(c, text)).Must(t)
 		if i < 2 {
 			silent = append(silent, c)
 		}
@@ -364,20 +312,13 @@ func TestTLSHostile(t *testing.T) {
 			break
 		}
 	}
-	if err != nil {
-		t.Errorf("a client beside silent ones: %v", err)
-	}
+	assert.NoError(t, err, "a client beside silent ones")
 	for _, c := range silent {
-		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Error("a client that does not end the handshake is still connected")
-		}
+		assert.Must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+		_, err := io.Copy(io.Discard, c)
+		assert.True(t, !errors.Is(err, os.ErrDeadlineExceeded), "a client that does not end the handshake is still connected")
 	}
-	if err := good.Incr(t.Context(), "ids").Err(); err != nil {
-		t.Errorf("the client that was there: %v", err)
-	}
+	assert.NoError(t, good.Incr(t.Context(), "ids").Err(), "the client that was there")
 }
 
 // TestRateIsTold: who has had what he may is told so, and how long to wait.

@@ -24,6 +24,7 @@ import (
 
 	"idproxy/idsource/access"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,20 +95,12 @@ func serve(t *testing.T, c Config) (addr string, stop func() error) {
 func talk(t *testing.T, addr, text string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer c.Close() //nolint:errcheck // read to the end
-	if _, err := io.WriteString(c, text+"QUIT\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(io.WriteString(c, text+"QUIT\r\n")).Must(t)
+	assert.Must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	all, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatalf("%q: %v after %q", text, err, all)
-	}
+	assert.MustTrue(t, err == nil, "%q: %v after %q", text, err, all)
 	return strings.TrimSuffix(string(all), "+OK\r\n")
 }
 
@@ -152,9 +145,7 @@ func TestCommands(t *testing.T) {
 		{"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: a bulk string does not end where it should\r\n"},
 		{strings.Repeat("x", maxLine+1) + "\r\n", "-ERR Protocol error: too big a line\r\n"},
 	} {
-		if got := talk(t, addr, tt.in); got != tt.want {
-			t.Errorf("%.60q: got %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("%.60q", tt.in), talk(t, addr, tt.in), tt.want)
 	}
 }
 
@@ -174,9 +165,7 @@ func TestRights(t *testing.T) {
 		{"AUTH all\r\nRESET\r\nINCR a\r\n", "+OK\r\n+RESET\r\n" + no},
 		{"HELLO 2 AUTH default wrong\r\nHELLO 3\r\n", wrong + "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used\r\n"},
 	} {
-		if got := talk(t, addr, tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Equal(t, tt.in, talk(t, addr, tt.in), tt.want)
 	}
 }
 
@@ -184,27 +173,15 @@ func TestRights(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	w := sourcetest.Waiter{Waits: make(chan struct{})}
 	addr, stop := newServer(t, map[string]Source{"w": w})
-	silent, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := assert.Of(net.Dial("tcp", addr)).Must(t)
 	defer silent.Close() //nolint:errcheck // the server closes it
-	asking, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asking := assert.Of(net.Dial("tcp", addr)).Must(t)
 	defer asking.Close() //nolint:errcheck // the server closes it
-	if _, err := io.WriteString(asking, "INCR w\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(io.WriteString(asking, "INCR w\r\n")).Must(t)
 	<-w.Waits
 	began := time.Now()
-	if err := stop(); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("stopping took %v", took)
-	}
+	assert.NoError(t, stop(), "Serve")
+	assert.LessOrEqual(t, "stopping took", time.Since(began), time.Minute)
 }
 
 // crowded is a listener that has no more files at first.
@@ -223,46 +200,29 @@ func (c *crowded) Accept() (net.Conn, error) {
 
 // TestAcceptFails: what passes by itself does not end the server.
 func TestAcceptFails(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	s := New(Config{Lookup: func(string) (Source, bool) { return &counter{next: 1}, true }})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, &crowded{l, 3}) }()
-	if got := talk(t, l.Addr().String(), "INCR a\r\n"); got != ":1\r\n" {
-		t.Errorf("the answer is %q", got)
-	}
+	assert.Equal(t, "the answer", talk(t, l.Addr().String(), "INCR a\r\n"), ":1\r\n")
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-done)
 }
 
 func TestTooManyClients(t *testing.T) {
 	addr, _ := newServer(t, nil)
 	for range 20 {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := assert.Of(net.Dial("tcp", addr)).Must(t)
 		defer c.Close() //nolint:errcheck // the test is over
-		if _, err := io.WriteString(c, "PING\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		if line, err := bufio.NewReader(c).ReadString('\n'); line != "+PONG\r\n" {
-			t.Fatalf("%q, %v", line, err)
-		}
+		assert.Of(io.WriteString(c, "PING\r\n")).Must(t)
+		line, err := bufio.NewReader(c).ReadString('\n')
+		assert.MustTrue(t, line == "+PONG\r\n", "%q, %v", line, err)
 	}
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := assert.Of(net.Dial("tcp", addr)).Must(t)
 	defer c.Close() //nolint:errcheck // the server closes it
-	if all, _ := io.ReadAll(c); string(all) != "-ERR max number of clients reached\r\n" {
-		t.Errorf("client 21 is told %q", all)
-	}
+	all, _ := io.ReadAll(c)
+	assert.True(t, string(all) == "-ERR max number of clients reached\r\n", "client 21 is told %q", all)
 }
 
 // TestPatience: a client that does not log in, or does not read, is cut off; all others stay.
@@ -271,26 +231,18 @@ func TestPatience(t *testing.T) {
 	addr, _ := newPatientServer(t, 3*time.Second, sources, access.User{Name: "default", Secret: access.DigestOf("all")})
 	dial := func() net.Conn {
 		t.Helper()
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := assert.Of(net.Dial("tcp", addr)).Must(t)
 		t.Cleanup(func() { _ = c.Close() })
-		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, c.SetDeadline(time.Now().Add(time.Minute)))
 		return c
 	}
 	known := dial()
 	answers := bufio.NewReader(known)
 	ask := func(question, want string) {
 		t.Helper()
-		if _, err := io.WriteString(known, question); err != nil {
-			t.Fatal(err)
-		}
-		if line, err := answers.ReadString('\n'); line != want {
-			t.Fatalf("%q: %q, %v", question, line, err)
-		}
+		assert.Of(io.WriteString(known, question)).Must(t)
+		line, err := answers.ReadString('\n')
+		assert.MustTrue(t, line == want, "%q: %q, %v", question, line, err)
 	}
 	ask("AUTH all\r\n", "+OK\r\n")
 	ask("RESET\r\n", "+RESET\r\n")
@@ -305,18 +257,15 @@ func TestPatience(t *testing.T) {
 		}
 	}()
 	for name, c := range map[string]net.Conn{"silent": silent, "never logged in": noisy} {
-		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: still connected", name)
-		}
+		_, err := io.Copy(io.Discard, c)
+		assert.True(t, !errors.Is(err, os.ErrDeadlineExceeded), "%s: still connected", name)
 	}
 	question := "AUTH all\r\n" + strings.Repeat("ECHO "+strings.Repeat("x", 4000)+"\r\n", 100)
 	var err error
 	for err == nil { // until both sides are full, and then until the server has had enough
 		_, err = io.WriteString(deaf, question)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("who does not read is still connected")
-	}
+	assert.True(t, !errors.Is(err, os.ErrDeadlineExceeded), "who does not read is still connected")
 	ask("INCR a\r\n", ":1\r\n")
 }
 
@@ -332,9 +281,7 @@ func TestGoRedis(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for id := last - n + 1; id <= last; id++ {
-				if seen[id] {
-					t.Errorf("id %d came twice", id)
-				}
+				assert.True(t, !seen[id], "id %d came twice", id)
 				seen[id] = true
 			}
 		}
@@ -361,28 +308,19 @@ func TestGoRedis(t *testing.T) {
 					}
 					return nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				for _, cmd := range cmds {
 					note(cmd.(*redis.IntCmd).Val(), 1)
 				}
 			})
 		}
 		wg.Wait()
-		if want := 8 * (100 + 5*210 + 50); len(seen) != want {
-			t.Errorf("version %d: %d ids, want %d", version, len(seen), want)
-		}
+		want := 8 * (100 + 5*210 + 50)
+		assert.True(t, len(seen) == want, "version %d: %d ids, want %d", version, len(seen), want)
 		last, err := c.Get(t.Context(), "ids").Int64()
-		if err != nil || int(last) != len(seen) {
-			t.Errorf("version %d: GET %d, %v, want the last id %d", version, last, err, len(seen))
-		}
-		if err := c.Incr(t.Context(), "other").Err(); err == nil {
-			t.Error("an unknown key was counted up")
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.True(t, err == nil && int(last) == len(seen), "version %d: GET %d, %v, want the last id %d", version, last, err, len(seen))
+		assert.Fails(t, "an unknown key was counted up", c.Incr(t.Context(), "other").Err(), "")
+		assert.NoError(t, c.Close())
 	}
 }
 
@@ -394,24 +332,17 @@ func TestRedisCLI(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-h", host, "-p", port, "--no-auth-warning", "-a", "secret"}, args...)...)
 		cmd.Stdin = strings.NewReader(in)
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("redis-cli %q: %v: %s", args, err, out)
-		}
+		assert.Must(t, err, fmt.Sprintf("redis-cli %q", args), string(out))
 		return string(out)
 	}
 	for _, tt := range []struct{ in, want string }{
 		{"INCR ids", "7\n"}, {"incrby ids 3", "10\n"}, {"GET ids", "10\n"}, {"INCR x", "ERR there is no id source"},
 	} {
-		if got := cli("", strings.Fields(tt.in)...); !strings.Contains(got, tt.want) {
-			t.Errorf("redis-cli %s: %q, want %q", tt.in, got, tt.want)
-		}
+		assert.Contains(t, "redis-cli "+tt.in, cli("", strings.Fields(tt.in)...), tt.want)
 	}
-	if got := cli("INCR ids\nPING\n"); got != "11\nPONG\n\n" && got != "11\nPONG\n" {
-		t.Errorf("redis-cli with a script: %q", got)
-	}
-	if got := cli("", "-3", "INCR", "ids"); got != "12\n" {
-		t.Errorf("redis-cli -3: %q", got)
-	}
+	got := cli("INCR ids\nPING\n")
+	assert.True(t, got == "11\nPONG\n\n" || got == "11\nPONG\n", "redis-cli with a script: %q", got)
+	assert.Equal(t, "redis-cli -3", cli("", "-3", "INCR", "ids"), "12\n")
 }
 
 // FuzzRead: whatever comes, a command is read or refused, and what is read means
@@ -429,13 +360,9 @@ func FuzzRead(f *testing.F) {
 		for _, a := range args {
 			full += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
 		}
-		if len(full) > 1<<20 {
-			t.Fatalf("%d bytes were kept of %d", len(full), len(in))
-		}
+		assert.MustTrue(t, len(full) <= 1<<20, "%d bytes were kept of %d", len(full), len(in))
 		again, err := readCommand(bufio.NewReaderSize(strings.NewReader(full), 2*maxLine), maxArgs)
-		if err != nil && longest(args) <= maxBulk || err == nil && strings.Join(again, "\x00") != strings.Join(args, "\x00") {
-			t.Errorf("%q became %q and then %q, %v", in, args, again, err)
-		}
+		assert.True(t, (err == nil || longest(args) > maxBulk) && (err != nil || strings.Join(again, "\x00") == strings.Join(args, "\x00")), "%q became %q and then %q, %v", in, args, again, err)
 	})
 }
 
@@ -470,13 +397,10 @@ func FuzzTalk(f *testing.F) {
 			if _, err := answers.Peek(1); err != nil {
 				break
 			}
-			if err := readAnswer(answers, 0); err != nil {
-				t.Fatalf("%q: %v", in, err)
-			}
+			assert.Must(t, readAnswer(answers, 0), fmt.Sprintf("%q", in))
 		}
-		if text := out.String(); strings.Contains(text, "msg=panic") {
-			t.Fatalf("%q: %s", in, text)
-		}
+		text := out.String()
+		assert.MustTrue(t, !strings.Contains(text, "msg=panic"), "%q: %s", in, text)
 	})
 }
 

@@ -8,16 +8,15 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // reference is FF1.Encrypt of NIST SP 800-38G, algorithm 7, step by step: for any radix, tweak and
 // length, with large numbers. Digits are those of base 36.
 func reference(t *testing.T, key, tweak []byte, radix int, text string) string {
 	t.Helper()
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	block := assert.Of(aes.NewCipher(key)).Must(t)
 	n := len(text)
 	u := n / 2 // 1
 	v := n - u
@@ -65,9 +64,7 @@ func reference(t *testing.T, key, tweak []byte, radix int, text string) string {
 func number(t *testing.T, radix int, digits string) *big.Int {
 	t.Helper()
 	n, ok := new(big.Int).SetString(digits, radix)
-	if !ok {
-		t.Fatalf("%q is no number of radix %d", digits, radix)
-	}
+	assert.MustTrue(t, ok, "%q is no number of radix %d", digits, radix)
 	return n
 }
 
@@ -91,17 +88,9 @@ func TestReference(t *testing.T) {
 		{"sample 8", key256, "39383736353433323130", 10, "0123456789", "1001623463"},
 		{"sample 9", key256, "3737373770717273373737", 36, "0123456789abcdefghi", "xs8a0azh2avyalyzuwd"},
 	} {
-		key, err := hex.DecodeString(tt.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tweak, err := hex.DecodeString(tt.tweak)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := reference(t, key, tweak, tt.radix, tt.in); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
+		key := assert.Of(hex.DecodeString(tt.key)).Must(t)
+		tweak := assert.Of(hex.DecodeString(tt.tweak)).Must(t)
+		assert.Equal(t, tt.name, reference(t, key, tweak, tt.radix, tt.in), tt.want)
 	}
 }
 
@@ -114,17 +103,13 @@ func TestFF1(t *testing.T) {
 			for i := range key {
 				key[i] = byte(rng.Uint64())
 			}
-			f, err := newFF1(key, width)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := assert.Of(newFF1(key, width)).Must(t)
 			x := [1]uint64{rng.Uint64() & (1<<width - 1)}
 			text := new(big.Int).SetUint64(x[0]).Text(2)
 			text = strings.Repeat("0", width-len(text)) + text
 			want := number(t, 2, reference(t, key, nil, 2, text)).Uint64()
-			if f.encrypt(x[:]); x[0] != want {
-				t.Errorf("width %d, key of %d bytes: %s became %b, want %b", width, size, text, x[0], want)
-			}
+			f.encrypt(x[:])
+			assert.True(t, x[0] == want, "width %d, key of %d bytes: %s became %b, want %b", width, size, text, x[0], want)
 		}
 	}
 }

@@ -2,21 +2,18 @@ package scramble
 
 import (
 	"encoding/hex"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func make1(t testing.TB, key string, bits int) *Scramble {
 	t.Helper()
-	b, err := hex.DecodeString(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := of(b, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := assert.Of(hex.DecodeString(key)).Must(t)
+	s := assert.Of(of(b, bits)).Must(t)
 	return s
 }
 
@@ -38,9 +35,8 @@ func TestBijection(t *testing.T) {
 				t.Fatalf("%d bits: number %d has id %d: twice %v", bits, n, id, seen[id])
 			}
 			seen[id] = true
-			if back, ok := s.Number(id); !ok || back != uint64(n) {
-				t.Fatalf("%d bits: id %d is of number %d, %v; want %d", bits, id, back, ok, n)
-			}
+			back, ok := s.Number(id)
+			assert.MustTrue(t, ok && back == uint64(n), "%d bits: id %d is of number %d, %v; want %d", bits, id, back, ok, n)
 			if id-s.First() == uint64(n) {
 				fixed++
 			}
@@ -95,13 +91,10 @@ func TestWide(t *testing.T) {
 			}
 		}
 		slices.Sort(ids)
-		if len(slices.Compact(ids)) != len(numbers) {
-			t.Errorf("%d bits: two numbers have one id", bits)
-		}
+		assert.True(t, len(slices.Compact(ids)) == len(numbers), "%d bits: two numbers have one id", bits)
 		for _, id := range []uint64{0, 1, s.First() - 1, 2 * s.First(), 1<<64 - 1} {
-			if n, ok := s.Number(id); ok {
-				t.Errorf("%d bits: %d is of number %d, and no number has it", bits, id, n)
-			}
+			n, ok := s.Number(id)
+			assert.True(t, !ok, "%d bits: %d is of number %d, and no number has it", bits, id, n)
 		}
 	}
 }
@@ -124,12 +117,10 @@ func TestSpread(t *testing.T) {
 	}
 	make1(t, testKey, 53).IDs(ids)
 	fair := func(up int) bool { return up > n/2-200 && up < n/2+200 } // 32 is one standard deviation and more
-	if up := ascents(ids); !fair(up) {
-		t.Errorf("%d of %d ids are above the one in front", up, n)
-	}
-	if up := ascents(plain); fair(up) {
-		t.Errorf("control: %d of %d ascend", up, n)
-	}
+	up := ascents(ids)
+	assert.True(t, fair(up), "%d of %d ids are above the one in front", up, n)
+	up = ascents(plain)
+	assert.True(t, !fair(up), "control: %d of %d ascend", up, n)
 }
 
 // TestKeys: other keys, of whatever length, have other ids and other names.
@@ -144,18 +135,12 @@ func TestKeys(t *testing.T) {
 			names[s.Name()] = true
 		}
 	}
-	if Named("order_id") || Named("order~53~id") {
-		t.Error("a plain key is taken for a scrambled one")
-	}
+	assert.True(t, !Named("order_id") && !Named("order~53~id"), "a plain key is taken for a scrambled one")
 	for _, size := range []int{0, 15, 17, 33} {
-		if _, err := New(make([]byte, size), 53); err == nil {
-			t.Errorf("a key of %d bytes is taken", size)
-		}
+		assert.Of(New(make([]byte, size), 53)).Fails(t, fmt.Sprintf("a key of %d bytes is taken", size), "")
 	}
 	for _, bits := range []int{0, LeastBits - 1, MostBits + 1} {
-		if _, err := New(make([]byte, 16), bits); err == nil {
-			t.Errorf("ids of %d bits are made", bits)
-		}
+		assert.Of(New(make([]byte, 16), bits)).Fails(t, fmt.Sprintf("ids of %d bits are made", bits), "")
 	}
 }
 
@@ -163,12 +148,10 @@ func TestKeys(t *testing.T) {
 func TestRivals(t *testing.T) {
 	s, other, wider := make1(t, testKey, 53), make1(t, testKey+testKey, 53), make1(t, testKey+testKey, 54)
 	keys := []string{"a", "a" + s.Name(), "b" + other.Name(), "a" + wider.Name(), "a~b" + other.Name()}
-	if rivals := s.Rivals("a", keys); len(rivals) > 0 {
-		t.Errorf("%q", rivals)
-	}
-	if rivals := s.Rivals("a", append(keys, "a"+other.Name())); !slices.Equal(rivals, []string{"a" + other.Name()}) {
-		t.Errorf("%q", rivals)
-	}
+	rivals := s.Rivals("a", keys)
+	assert.True(t, len(rivals) == 0, "%q", rivals)
+	rivals = s.Rivals("a", append(keys, "a"+other.Name()))
+	assert.True(t, slices.Equal(rivals, []string{"a" + other.Name()}), "%q", rivals)
 }
 
 func TestAllocations(t *testing.T) {
@@ -196,17 +179,14 @@ func FuzzScramble(f *testing.F) {
 		a, b = a%s.First(), b%s.First()
 		ids := []uint64{a, b}
 		s.IDs(ids)
-		if (ids[0] == ids[1]) != (a == b) {
-			t.Errorf("numbers %d and %d have ids %d and %d", a, b, ids[0], ids[1])
-		}
+		assert.True(t, (ids[0] == ids[1]) == (a == b), "numbers %d and %d have ids %d and %d", a, b, ids[0], ids[1])
 		for i, n := range []uint64{a, b} {
 			if back, ok := s.Number(ids[i]); !ok || back != n {
 				t.Errorf("id %d of number %d is of number %d, %v", ids[i], n, back, ok)
 			}
 		}
-		if n, ok := s.Number(a); ok && a < s.First() {
-			t.Errorf("%d is below all ids, and of number %d", a, n)
-		}
+		n, ok := s.Number(a)
+		assert.True(t, !ok || a >= s.First(), "%d is below all ids, and of number %d", a, n)
 	})
 }
 

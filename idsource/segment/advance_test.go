@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 func TestSegmentAdvance(t *testing.T) {
@@ -46,12 +48,9 @@ func TestSegmentAdvance(t *testing.T) {
 				if got := len(st.calls()) - before; got != tt.trips && tt.id != 100 { // the last one held asks for the next range, as issuing it does
 					t.Errorf("%d round trips, want %d", got, tt.trips)
 				}
-				if p := st.snapshot()["order_id"]; p.Next <= tt.id {
-					t.Errorf("the store stands at %d", p.Next)
-				}
-				if got := sourcetest.Fill(t, s, 1, 1)[0]; got != tt.next {
-					t.Errorf("the next id is %d, want %d", got, tt.next)
-				}
+				p := st.snapshot()["order_id"]
+				assert.True(t, p.Next > tt.id, "the store stands at %d", p.Next)
+				assert.Equal(t, "the next id", sourcetest.Fill(t, s, 1, 1)[0], tt.next)
 			})
 		})
 	}
@@ -63,20 +62,15 @@ func TestSegmentAdvanceTooHigh(t *testing.T) {
 		s := newTestSegment(t, Config{Store: newFaultStore(), Step: 100})
 		sourcetest.Fill(t, s, 5, 1)
 		sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), id), idsource.TooHigh)
-		if got := sourcetest.Fill(t, s, 1, 1)[0]; got != 6 {
-			t.Errorf("the next id behind sourcetest.Advance(%d) is %d, want 6", id, got)
-		}
+		assert.Equal(t, fmt.Sprintf("the next id behind sourcetest.Advance(%d)", id), sourcetest.Fill(t, s, 1, 1)[0], 6)
 	}
 	s := newTestSegment(t, Config{Store: newFaultStore()})
 	sourcetest.Advance(t, s, math.MaxInt64-DefaultMaxStep)
-	if got := sourcetest.Fill(t, s, 1, 1)[0]; got != math.MaxInt64-DefaultMaxStep+1 {
-		t.Errorf("the next id is %d", got)
-	}
+	assert.Equal(t, "the next id", sourcetest.Fill(t, s, 1, 1)[0], math.MaxInt64-DefaultMaxStep+1)
 	const want = `id source "order_id": id too high: 9223372036854775807 cannot be moved past: ` +
 		`fewer than 1000000 ids would be left below the greatest allowed, 9223372036854775807; insert a lower id, or use explicit: keep`
-	if err := s.Advance(t.Context(), math.MaxInt64); err == nil || err.Error() != want {
-		t.Errorf("%v\nwant %s", err, want)
-	}
+	err := s.Advance(t.Context(), math.MaxInt64)
+	assert.True(t, err != nil && err.Error() == want, "%v\nwant %s", err, want)
 }
 
 // Ids that are on their way when Advance comes are dropped as they arrive.
@@ -110,12 +104,9 @@ func TestSegmentAdvanceStoreDown(t *testing.T) {
 		sourcetest.Advance(t, s, 50)
 		sourcetest.WantKind(t, "above what is held", s.Advance(t.Context(), 700), idsource.StoreDown)
 		st.set(func(st *faultStore) { st.down = nil })
-		if got := sourcetest.Fill(t, s, 1, 1)[0]; got != 701 {
-			t.Errorf("the next id is %d, want 701: nobody can tell whether the store took it", got)
-		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		got := sourcetest.Fill(t, s, 1, 1)[0]
+		assert.True(t, got == 701, "the next id is %d, want 701: nobody can tell whether the store took it", got)
+		assert.Must(t, s.Close(t.Context()))
 		sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), 1), idsource.Closed)
 	})
 }
@@ -139,9 +130,7 @@ func TestSegmentAdvanceWentBack(t *testing.T) {
 				})
 				err := s.Advance(t.Context(), 700)
 				if !remembers { // the negative control
-					if err != nil {
-						t.Errorf("a process that forgets: %v; the test proves nothing", err)
-					}
+					assert.True(t, err == nil, "a process that forgets: %v; the test proves nothing", err)
 					return
 				}
 				sourcetest.WantKind(t, "Advance", err, idsource.Behind)
@@ -169,23 +158,18 @@ func TestSegmentAdvanceGiveBack(t *testing.T) {
 				sourcetest.Advance(t, b, id)
 			}
 			for _, s := range []*Segment{b, a} {
-				if err := s.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, s.Close(t.Context()))
 			}
 			got = sourcetest.Fill(t, newTestSegment(t, c), 1, 1)[0]
 		})
 		return got
 	}
 	for _, id := range []uint64{50, 150, 200, 250, 300, 301, 340} {
-		if got := next(id); got <= id {
-			t.Errorf("id %d was issued behind sourcetest.Advance(%d)", got, id)
-		}
+		got := next(id)
+		assert.True(t, got > id, "id %d was issued behind sourcetest.Advance(%d)", got, id)
 	}
 	// Without Advance both ranges come back: the control of this test.
-	if got := next(0); got != 111 {
-		t.Errorf("the next id is %d, want 111", got)
-	}
+	assert.Equal(t, "the next id", next(0), 111)
 }
 
 // courses lets processes of one store issue and advance at random, and returns
@@ -224,9 +208,7 @@ func courses(t *testing.T, does guard) (wrong int64) {
 					}
 					id := st.snapshot()["order_id"].Next + rand.Uint64N(60) - min(rand.Uint64N(60), 30)
 					if does {
-						if err := s.Advance(t.Context(), id); err != nil {
-							t.Errorf("Advance: %v", err)
-						}
+						assert.NoError(t, s.Advance(t.Context(), id), "Advance")
 					}
 					sourcetest.Raise(&here, id)
 					sourcetest.Raise(&stored, id)
@@ -235,9 +217,8 @@ func courses(t *testing.T, does guard) (wrong int64) {
 		}
 	}
 	wg.Wait()
-	if id, twice := sourcetest.Repeated(all); twice {
-		t.Errorf("id %d was issued twice", id)
-	}
+	id, twice := sourcetest.Repeated(all)
+	assert.True(t, !twice, "id %d was issued twice", id)
 	return bad.Load()
 }
 
@@ -259,10 +240,6 @@ func (s *watchedStore) Reserve(ctx context.Context, a idsource.Ask) (uint64, uin
 }
 
 func TestSegmentAdvanceConcurrent(t *testing.T) {
-	if wrong := courses(t, guarded); wrong != 0 {
-		t.Errorf("%d ids and ranges reach below an Advance that had returned", wrong)
-	}
-	if courses(t, bare) == 0 {
-		t.Error("an Advance that does nothing is not noticed: the test proves nothing")
-	}
+	assert.Equal(t, "ids and ranges reach below an Advance that had returned", courses(t, guarded), 0)
+	assert.True(t, courses(t, bare) != 0, "an Advance that does nothing is not noticed: the test proves nothing")
 }

@@ -7,6 +7,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // TestSegmentBegins: a series that was never used begins above the greatest id of all its columns;
@@ -45,22 +46,15 @@ func TestSegmentBegins(t *testing.T) {
 				return tt.all, tt.err
 			}})
 			err := s.Admit(t.Context(), column, 131072)
-			if (asked == nil) != (tt.asked == nil) || asked != nil && *asked != *tt.asked {
-				t.Errorf("asked with %+v, want %+v", asked, tt.asked)
-			}
+			assert.True(t, (asked == nil) == (tt.asked == nil) && (asked == nil || *asked == *tt.asked), "asked with %+v, want %+v", asked, tt.asked)
 			if tt.want == 0 {
 				sourcetest.WantKind(t, "Admit", err, tt.kind)
-				if now := st.snapshot(); len(now) > 0 {
-					t.Errorf("the store has %v", now)
-				}
+				now := st.snapshot()
+				assert.True(t, len(now) == 0, "the store has %v", now)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if id := sourcetest.Fill(t, s, 1, 1)[0]; id != tt.want {
-				t.Errorf("the first id is %d, want %d", id, tt.want)
-			}
+			assert.Must(t, err)
+			assert.Equal(t, "the first id", sourcetest.Fill(t, s, 1, 1)[0], tt.want)
 		})
 	}
 }

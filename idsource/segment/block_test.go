@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // Late calls leave the counter behind the end of the block. Nothing that looks at it afterwards may
@@ -29,20 +31,16 @@ func TestBlockLateCalls(t *testing.T) {
 		t.Errorf("%d ids given, want 10; the counter stands at %d, want 500", given.Load(), b.cur.Load())
 	}
 	for _, span := range []uint64{1, 10, math.MaxUint64} {
-		if first, ok := b.take(span); ok {
-			t.Errorf("take(%d) = %d of a block that is used up", span, first)
-		}
+		first, ok := b.take(span)
+		assert.True(t, !ok, "take(%d) = %d of a block that is used up", span, first)
 	}
 	if b.left() != 0 || b.position() != 110 || !b.drained() || !b.pastMark() {
 		t.Errorf("left %d, position %d, drained %v, past the mark %v", b.left(), b.position(), b.drained(), b.pastMark())
 	}
-	if b.untake(109, 110) {
-		t.Error("an id was taken back behind later calls")
-	}
+	assert.True(t, !b.untake(109, 110), "an id was taken back behind later calls")
 	b.skip(200)
-	if lo, hi := b.drain(); lo != 110 || hi != 110 {
-		t.Errorf("drain() = %d, %d, want nothing left of 110", lo, hi)
-	}
+	lo, hi := b.drain()
+	assert.True(t, lo == 110 && hi == 110, "drain() = %d, %d, want nothing left of 110", lo, hi)
 }
 
 // Near 2^64 late calls would begin again at 0.

@@ -7,6 +7,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the
@@ -20,9 +21,8 @@ func TestBlocks(t *testing.T) {
 			c.Store = newFaultStore()
 			s := newTestSegment(t, c)
 			all := sourcetest.DrawAlike(t, s, func(ids []uint64, size uint64) error { return s.Blocks(t.Context(), ids, size) })
-			if id, twice := sourcetest.Repeated(all); twice || len(all) < 10_000 {
-				t.Errorf("id %d is in two runs of %d ids: %v", id, len(all), twice)
-			}
+			id, twice := sourcetest.Repeated(all)
+			assert.True(t, !twice && len(all) >= 10_000, "id %d is in two runs of %d ids: %v", id, len(all), twice)
 		})
 	}
 }
@@ -38,26 +38,18 @@ func TestBlocksRefused(t *testing.T) {
 		{name: "of nothing", n: 1, size: 0, want: idsource.BadConfig},
 		{name: "too large", n: 1, size: 1001, want: idsource.TooMany},
 	} {
-		if err := s.Blocks(t.Context(), make([]uint64, tt.n), tt.size); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want kind %v", tt.name, err, tt.want)
-		}
+		err := s.Blocks(t.Context(), make([]uint64, tt.n), tt.size)
+		assert.True(t, errors.Is(err, tt.want), "%s: %v, want kind %v", tt.name, err, tt.want)
 	}
-	if err := s.Blocks(t.Context(), nil, 16); err != nil {
-		t.Errorf("no runs: %v", err)
-	}
-	if ids := sourcetest.Fill(t, s, 1, 1); ids[0] != 1 {
-		t.Errorf("refused runs used ids up: the next one is %d", ids[0])
-	}
+	assert.NoError(t, s.Blocks(t.Context(), nil, 16), "no runs")
+	assert.Equal(t, "refused runs used ids up: the next one", sourcetest.Fill(t, s, 1, 1)[0], 1)
 }
 
 // TestBlocksAtTheEnd takes the last ids of a segment, and no more.
 func TestBlocksAtTheEnd(t *testing.T) {
 	s := newTestSegment(t, Config{Store: newFaultStore(), Start: math.MaxInt64 - 31, Last: math.MaxInt64})
 	ids := make([]uint64, 2)
-	if err := s.Blocks(t.Context(), ids, 16); err != nil || ids[1] != math.MaxInt64-15 {
-		t.Errorf("%v, %v; want the last 32 ids", ids, err)
-	}
-	if err := s.Blocks(t.Context(), ids[:1], 16); !errors.Is(err, idsource.Exhausted) {
-		t.Errorf("behind the last id: %v", err)
-	}
+	err := s.Blocks(t.Context(), ids, 16)
+	assert.True(t, err == nil && ids[1] == math.MaxInt64-15, "%v, %v; want the last 32 ids", ids, err)
+	assert.ErrorIs(t, "behind the last id", s.Blocks(t.Context(), ids[:1], 16), idsource.Exhausted)
 }

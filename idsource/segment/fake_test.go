@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // faultStore is a SegmentStore in memory that fails on demand.
@@ -133,10 +134,7 @@ func newTestSegment(t testing.TB, c Config) *Segment {
 	if c.Name == "" {
 		c.Name = "order_id"
 	}
-	s, err := New(c)
-	if err != nil {
-		t.Fatalf("NewSegment: %v", err)
-	}
+	s := assert.Of(New(c)).Must(t, "NewSegment")
 	t.Cleanup(func() { _ = s.Close(context.Background()) }) // some tests leave the store down
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // silentStore is a store that answers nothing.
@@ -24,28 +25,20 @@ func (silentStore) Position(ctx context.Context, _ string) (idsource.Position, e
 func TestClientGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 2 * time.Second
-		s, err := New(Config{Name: "ids", Store: silentStore{}, Wait: func() time.Duration { return wait }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := assert.Of(New(Config{Name: "ids", Store: silentStore{}, Wait: func() time.Duration { return wait }})).Must(t)
 		gone, cancel := context.WithTimeout(t.Context(), wait/4)
 		defer cancel()
-		if err := s.Admit(gone, "t.id", 5); err == nil {
-			t.Error("a column was admitted by nobody")
-		}
+		assert.Fails(t, "a column was admitted by nobody", s.Admit(gone, "t.id", 5), "")
 		time.Sleep(10 * wait)
 		began := time.Now()
 		var calls sync.WaitGroup
 		for range 3 {
 			calls.Go(func() {
-				if err := s.Admit(t.Context(), "t.id", 5); !errors.Is(err, idsource.StoreDown) || time.Since(began) != wait {
-					t.Errorf("a later call: %v after %v", err, time.Since(began))
-				}
+				err := s.Admit(t.Context(), "t.id", 5)
+				assert.True(t, errors.Is(err, idsource.StoreDown) && time.Since(began) == wait, "a later call: %v after %v", err, time.Since(began))
 			})
 		}
 		calls.Wait()
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close(t.Context()))
 	})
 }

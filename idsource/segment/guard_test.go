@@ -9,6 +9,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // forget has a source forget where it saw its key stand.
@@ -51,20 +52,16 @@ func goBack(t *testing.T, remembers guard) (ids []uint64, err error) {
 
 func TestSegmentHighWater(t *testing.T) {
 	ids, err := goBack(t, guarded)
-	if id, twice := sourcetest.Repeated(ids); twice {
-		t.Errorf("id %d was issued twice", id)
-	}
+	id, twice := sourcetest.Repeated(ids)
+	assert.True(t, !twice, "id %d was issued twice", id)
 	sourcetest.WantKind(t, "store that went back", err, idsource.Behind)
 	for _, want := range []string{"30", "101", "start:", "order_id"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q lacks %q", err, want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "error %q lacks %q", err, want)
 	}
 	// Negative control: a process that forgets issues ids twice.
 	ids, err = goBack(t, bare)
-	if _, twice := sourcetest.Repeated(ids); !twice || err != nil {
-		t.Errorf("a process that forgets: %d ids, none twice, error %v; the test proves nothing", len(ids), err)
-	}
+	_, twice = sourcetest.Repeated(ids)
+	assert.True(t, twice && err == nil, "a process that forgets: %d ids, none twice, error %v; the test proves nothing", len(ids), err)
 }
 
 func TestSegmentStaysBehind(t *testing.T) {
@@ -80,12 +77,9 @@ func TestSegmentStaysBehind(t *testing.T) {
 		}
 		sourcetest.WantKind(t, "Admit", s.Admit(t.Context(), "a.b.c", 0), idsource.Behind)
 		before := len(st.calls())
-		if err := s.Close(t.Context()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if p := st.snapshot()["order_id"]; p.Next != 1 || len(st.calls()) != before {
-			t.Errorf("the store stands at %d, want 1: nothing is reserved of, or given back to, a store that went back", p.Next)
-		}
+		assert.NoError(t, s.Close(t.Context()), "Close")
+		p := st.snapshot()["order_id"]
+		assert.True(t, p.Next == 1 && len(st.calls()) == before, "the store stands at %d, want 1: nothing is reserved of, or given back to, a store that went back", p.Next)
 	})
 }
 
@@ -124,12 +118,8 @@ func TestSegmentAdmit(t *testing.T) {
 				sourcetest.WantKind(t, "Admit", err, tt.kind)
 				return
 			}
-			if err != nil {
-				t.Fatalf("Admit: %v", err)
-			}
-			if got := sourcetest.Fill(t, s, 1, 1); got[0] != tt.first {
-				t.Errorf("first id %d, want %d", got[0], tt.first)
-			}
+			assert.Must(t, err, "Admit")
+			assert.Equal(t, "first id", sourcetest.Fill(t, s, 1, 1)[0], tt.first)
 		})
 	}
 }
@@ -140,9 +130,8 @@ func TestSegmentAdmitMessage(t *testing.T) {
 	s := newTestSegment(t, Config{Store: st, Key: "k"})
 	const want = `id source "order_id": behind: shop.orders.id holds 999 already, the store stands at 30 (key "k"); ` +
 		`set start: 1000 for source order_id in the configuration and restart`
-	if err := s.Admit(t.Context(), "shop.orders.id", 999); err == nil || err.Error() != want {
-		t.Errorf("Admit: %v\nwant   %s", err, want)
-	}
+	err := s.Admit(t.Context(), "shop.orders.id", 999)
+	assert.True(t, err != nil && err.Error() == want, "Admit: %v\nwant   %s", err, want)
 }
 
 // Another process may have used later ranges than the one held here.
@@ -153,15 +142,10 @@ func TestSegmentAdmitLater(t *testing.T) {
 	sourcetest.Fill(t, a, 10, 1)
 	sourcetest.Fill(t, b, 10, 1) // up to 110
 	sourcetest.WantKind(t, "an id held and not issued", a.Admit(t.Context(), "shop.orders.id", 11), idsource.Behind)
-	if err := a.Admit(t.Context(), "shop.orders.id", 10); err != nil {
-		t.Errorf("Admit of what this process issued: %v", err)
-	}
-	if ids := sourcetest.Fill(t, a, 1, 1); ids[0] != 11 {
-		t.Errorf("id %d behind that, want 11: nothing is in the way", ids[0])
-	}
-	if err := a.Admit(t.Context(), "shop.orders.id", 110); err != nil {
-		t.Errorf("Admit of what another process issued: %v", err)
-	}
+	assert.NoError(t, a.Admit(t.Context(), "shop.orders.id", 10), "Admit of what this process issued")
+	ids := sourcetest.Fill(t, a, 1, 1)
+	assert.True(t, ids[0] == 11, "id %d behind that, want 11: nothing is in the way", ids[0])
+	assert.NoError(t, a.Admit(t.Context(), "shop.orders.id", 110), "Admit of what another process issued")
 }
 
 func TestSegmentClose(t *testing.T) {
@@ -178,21 +162,14 @@ func TestSegmentClose(t *testing.T) {
 			s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
 			sourcetest.Fill(t, s, 7, 1)
 			if tt.later {
-				if _, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 1, Last: 1000}); err != nil {
-					t.Fatal(err)
-				}
+				_, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 1, Last: 1000})
+				assert.Must(t, err)
 			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatalf("Close: %v", err)
-			}
-			if got := st.snapshot()["order_id"].Next; got != tt.want {
-				t.Errorf("the store stands at %d, want %d", got, tt.want)
-			}
+			assert.Must(t, s.Close(t.Context()), "Close")
+			assert.Equal(t, "the store stands at", st.snapshot()["order_id"].Next, tt.want)
 			sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Closed)
 			sourcetest.WantKind(t, "Admit", s.Admit(t.Context(), "a.b.c", 0), idsource.Closed)
-			if err := s.Close(t.Context()); err != nil {
-				t.Errorf("second Close: %v", err)
-			}
+			assert.NoError(t, s.Close(t.Context()), "second Close")
 		})
 	}
 }
@@ -215,9 +192,7 @@ func TestSegmentCloseUnderLoad(t *testing.T) {
 						break
 					}
 					if mine = append(mine, ids...); len(mine) > 300 && g == 0 {
-						if err := s.Close(context.Background()); err != nil {
-							t.Errorf("Close: %v", err)
-						}
+						assert.NoError(t, s.Close(context.Background()), "Close")
 					}
 				}
 				mu.Lock()
@@ -227,9 +202,8 @@ func TestSegmentCloseUnderLoad(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	if id, twice := sourcetest.Repeated(all); twice {
-		t.Errorf("id %d was issued twice", id)
-	}
+	id, twice := sourcetest.Repeated(all)
+	assert.True(t, !twice, "id %d was issued twice", id)
 }
 
 // TestSegmentAdmitAnother: a column of more ids than this process holds is not given those. Another
@@ -238,45 +212,31 @@ func TestSegmentAdmitAnother(t *testing.T) {
 	next := func(s *Segment) uint64 {
 		t.Helper()
 		var ids [1]uint64
-		if err := s.Fill(t.Context(), ids[:], 1); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Fill(t.Context(), ids[:], 1))
 		return ids[0]
 	}
 	t.Run("moved by another", func(t *testing.T) {
 		st := newFaultStore()
 		s := newTestSegment(t, Config{Name: "ids", Store: st, StepPolicy: StepFixed})
-		if err := s.Admit(t.Context(), "shop.empty.id", 0); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Admit(t.Context(), "shop.empty.id", 0))
 		next(s)
 		sourcetest.WantKind(t, "Admit of a column that holds more", s.Admit(t.Context(), "shop.full.id", 1999), idsource.Behind)
-		if err := st.Advance(t.Context(), "ids", 2000); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Admit(t.Context(), "shop.full.id", 1999); err != nil {
-			t.Fatal(err)
-		}
-		if id := next(s); id <= 1999 {
-			t.Errorf("id %d, and the column holds 1999", id)
-		}
+		assert.Must(t, st.Advance(t.Context(), "ids", 2000))
+		assert.Must(t, s.Admit(t.Context(), "shop.full.id", 1999))
+		id := next(s)
+		assert.True(t, id > 1999, "id %d, and the column holds 1999", id)
 	})
 	t.Run("two columns at once", func(t *testing.T) {
 		st := &slowPosition{faultStore: newFaultStore()}
 		s := newTestSegment(t, Config{Name: "ids", Store: st, StepPolicy: StepFixed})
 		st.behind = func() { // the other column is first, when the store has answered
 			st.behind = nil
-			if err := s.Admit(t.Context(), "shop.empty.id", 0); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, s.Admit(t.Context(), "shop.empty.id", 0))
 			next(s)
 		}
-		if err := s.Admit(t.Context(), "shop.full.id", 1999); err != nil {
-			t.Fatal(err)
-		}
-		if id := next(s); id <= 1999 {
-			t.Errorf("id %d, and the column holds 1999", id)
-		}
+		assert.Must(t, s.Admit(t.Context(), "shop.full.id", 1999))
+		id := next(s)
+		assert.True(t, id > 1999, "id %d, and the column holds 1999", id)
 	})
 }
 

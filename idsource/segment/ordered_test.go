@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestOrdered: a call that begins after another has ended gets greater ids, however many either
@@ -43,8 +45,7 @@ func TestOrdered(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := wrong.Load(); (n == 0) != ordered {
-			t.Errorf("ordered %v: %d calls got ids below those of a call that had ended", ordered, n)
-		}
+		n := wrong.Load()
+		assert.True(t, (n == 0) == ordered, "ordered %v: %d calls got ids below those of a call that had ended", ordered, n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // slowStore answers after a while.
@@ -60,9 +61,8 @@ func TestSegmentPrefetchByRate(t *testing.T) {
 						waited += time.Since(began)
 					}
 				}
-				if got := waited > 0; got != tt.waits {
-					t.Errorf("waited %v in all, want waits: %v", waited, tt.waits)
-				}
+				got := waited > 0
+				assert.True(t, got == tt.waits, "waited %v in all, want waits: %v", waited, tt.waits)
 			})
 		})
 	}
@@ -88,24 +88,17 @@ func TestSegmentStepRate(t *testing.T) {
 		}
 		up := use(1000, time.Second, 10*time.Minute)
 		for i := 1; i < len(up); i++ {
-			if up[i] < up[i-1] || up[i] > 2*up[i-1] {
-				t.Fatalf("steps %v under a steady load: each is to be at most twice the last", up)
-			}
+			assert.MustTrue(t, up[i] >= up[i-1] && up[i] <= 2*up[i-1], "steps %v under a steady load: each is to be at most twice the last", up)
 		}
-		if last := up[len(up)-1]; last < 55_000 || last > 65_000 {
-			t.Errorf("step %d at 1000 ids a second, want what lasts a minute", last)
-		}
-		if most := slices.Max(use(5000, time.Second, 5*time.Minute)); most != 100_000 {
-			t.Errorf("step %d at 5000 ids a second, want max_step", most)
-		}
+		last := up[len(up)-1]
+		assert.True(t, last >= 55_000 && last <= 65_000, "step %d at 1000 ids a second, want what lasts a minute", last)
+		most := slices.Max(use(5000, time.Second, 5*time.Minute))
+		assert.True(t, most == 100_000, "step %d at 5000 ids a second, want max_step", most)
 		down := use(60, time.Minute, 200*time.Hour)
-		if last := down[len(down)-1]; last != 1000 {
-			t.Errorf("step %d at one id a second, want the least, 1000: %v", last, down)
-		}
+		last = down[len(down)-1]
+		assert.True(t, last == 1000, "step %d at one id a second, want the least, 1000: %v", last, down)
 		for i := paceSlow; i < len(down); i++ {
-			if down[i] < down[i-1]/2 {
-				t.Errorf("step %d after %d", down[i], down[i-1])
-			}
+			assert.True(t, down[i] >= down[i-1]/2, "step %d after %d", down[i], down[i-1])
 		}
 	})
 }
@@ -117,17 +110,11 @@ func TestSegmentPaceIgnoresBursts(t *testing.T) {
 	p.measure(start, 0)
 	p.given = 1_000_000
 	p.measure(start.Add(time.Millisecond), 0)
-	if p.rate != 0 {
-		t.Errorf("rate %v after a millisecond", p.rate)
-	}
+	assert.True(t, p.rate == 0, "rate %v after a millisecond", p.rate)
 	p.measure(start.Add(10*time.Second), 0)
-	if p.rate != 100_000 {
-		t.Errorf("rate %v, want 100000 a second", p.rate)
-	}
+	assert.True(t, p.rate == 100_000, "rate %v, want 100000 a second", p.rate)
 	p.measure(start.Add(13*time.Second), 0)
-	if p.rate != 90_000 {
-		t.Errorf("rate %v three idle seconds later, want 90000", p.rate)
-	}
+	assert.True(t, p.rate == 90_000, "rate %v three idle seconds later, want 90000", p.rate)
 }
 
 // TestSegmentLongOutage takes the store away under 20,000 ids a second: for 30 s
@@ -151,20 +138,17 @@ func TestSegmentLongOutage(t *testing.T) {
 			}
 			run(2 * time.Minute)
 			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
-			if n := run(30 * time.Second); n > 0 {
-				t.Errorf("policy %d: %d statements failed in an outage of 30 s", policy, n)
-			}
+			n := run(30 * time.Second)
+			assert.True(t, n <= 0, "policy %d: %d statements failed in an outage of 30 s", policy, n)
 			st.set(func(st *faultStore) { st.down = nil })
 			run(2 * time.Minute)
 			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
-			if n := run(4 * time.Minute); n == 0 {
-				t.Errorf("policy %d: nothing failed in four minutes: was the store down?", policy)
-			}
+			n = run(4 * time.Minute)
+			assert.True(t, n != 0, "policy %d: nothing failed in four minutes: was the store down?", policy)
 			st.set(func(st *faultStore) { st.down = nil })
 			time.Sleep(idsource.MaxPause)
-			if n := run(time.Minute); n > 0 {
-				t.Errorf("policy %d: %d statements failed with the store back", policy, n)
-			}
+			n = run(time.Minute)
+			assert.True(t, n <= 0, "policy %d: %d statements failed with the store back", policy, n)
 		})
 	}
 }
@@ -175,7 +159,5 @@ func TestPaceOfReturns(t *testing.T) {
 	p := pace{given: 1000}
 	p.measure(start, 500)
 	p.measure(start.Add(time.Second), 600)
-	if p.rate != 0 {
-		t.Errorf("%g ids a second, want none", p.rate)
-	}
+	assert.Equal(t, "ids a second", p.rate, 0)
 }

@@ -11,6 +11,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // Behind a store that is dead calls wait until one deadline, and one by one
@@ -74,10 +75,7 @@ func TestPatienceOfTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newFaultStore()
 		st.down = sourcetest.ErrDown
-		p, err := NewPerTable(Config{Name: "each", Store: st, Key: "{table}"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := assert.Of(NewPerTable(Config{Name: "each", Store: st, Key: "{table}"})).Must(t)
 		defer func() { _ = p.Close(t.Context()) }() // the store is down
 		var mu sync.Mutex
 		n := 0
@@ -91,11 +89,9 @@ func TestPatienceOfTables(t *testing.T) {
 			}
 			return s.Fill(t.Context(), make([]uint64, 1), 1)
 		}
-		if times, err := sourcetest.Took(10, fill, idsource.StoreDown); err != nil || times[idsource.DefaultWait] != 10 {
-			t.Errorf("first calls took %v, %v", times, err)
-		}
-		if times, err := sourcetest.Took(10, fill, idsource.StoreDown); err != nil || times[0] != 9 {
-			t.Errorf("calls behind the deadline took %v, %v; want one that waits", times, err)
-		}
+		times, err := sourcetest.Took(10, fill, idsource.StoreDown)
+		assert.True(t, err == nil && times[idsource.DefaultWait] == 10, "first calls took %v, %v", times, err)
+		times, err = sourcetest.Took(10, fill, idsource.StoreDown)
+		assert.True(t, err == nil && times[0] == 9, "calls behind the deadline took %v, %v; want one that waits", times, err)
 	})
 }

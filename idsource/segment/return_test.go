@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 func TestSegmentReturn(t *testing.T) {
@@ -35,9 +36,7 @@ func TestSegmentReturn(t *testing.T) {
 				sourcetest.Advance(t, s, tt.advance)
 			}
 			s.Return(tt.first, tt.end)
-			if got := sourcetest.Fill(t, s, 1, 1)[0]; got != tt.next {
-				t.Errorf("the next id is %d, want %d", got, tt.next)
-			}
+			assert.Equal(t, "the next id", sourcetest.Fill(t, s, 1, 1)[0], tt.next)
 		})
 	}
 }
@@ -59,16 +58,12 @@ func TestSegmentReturnRaces(t *testing.T) {
 				}
 				keep := rand.IntN(len(ids) + 1)
 				if keep < len(ids) && rand.IntN(4) == 0 { // an explicit id among those that go back
-					if err := s.Advance(t.Context(), ids[keep]); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, s.Advance(t.Context(), ids[keep]))
 					keep++
 				}
 				mu.Lock()
 				for _, id := range ids[:keep] {
-					if kept[id] {
-						t.Errorf("id %d twice", id)
-					}
+					assert.True(t, !kept[id], "id %d twice", id)
 					kept[id] = true
 				}
 				mu.Unlock()

@@ -12,14 +12,12 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/scramble"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 func scrambleOf(t testing.TB, key string, bits int) *scramble.Scramble {
 	t.Helper()
-	s, err := scramble.New([]byte(key), bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := assert.Of(scramble.New([]byte(key), bits)).Must(t)
 	return s
 }
 
@@ -34,9 +32,7 @@ func newScrambled(t testing.TB, st *faultStore, s *scramble.Scramble, c Config) 
 	one, err := NewScrambled(c, s, func(context.Context) ([]string, error) {
 		return slices.Collect(maps.Keys(st.snapshot())), nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() { _ = one.Close(context.Background()) }) // some tests leave the store down
 	return one
 }
@@ -54,15 +50,11 @@ func TestScrambledFill(t *testing.T) {
 			wg.Go(func() {
 				for n := 1; n <= 60; n++ {
 					ids := sourcetest.Fill(t, s, n, 7)
-					if !slices.IsSorted(ids) {
-						t.Errorf("ids %d do not ascend", ids)
-					}
+					assert.True(t, slices.IsSorted(ids), "ids %d do not ascend", ids)
 					mu.Lock()
 					for _, id := range ids {
 						number, ok := by.Number(id)
-						if !ok {
-							t.Errorf("%d is no id", id)
-						}
+						assert.True(t, ok, "%d is no id", id)
 						numbers = append(numbers, number)
 					}
 					mu.Unlock()
@@ -91,9 +83,8 @@ func TestScrambledEnd(t *testing.T) {
 	s := newScrambled(t, newFaultStore(), by, Config{Start: by.First() - 2})
 	ids := sourcetest.Fill(t, s, 2, 1)
 	for _, id := range ids {
-		if number, ok := by.Number(id); !ok || number < by.First()-2 {
-			t.Errorf("id %d is of number %d", id, number)
-		}
+		number, ok := by.Number(id)
+		assert.True(t, ok && number >= by.First()-2, "id %d is of number %d", id, number)
 	}
 	sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Exhausted)
 }
@@ -125,9 +116,7 @@ func TestScrambledBegins(t *testing.T) {
 			st := newFaultStore()
 			maps.Copy(st.keys, tt.at)
 			s := newScrambled(t, st, by, Config{Begin: func(_ context.Context, b Beginning) (Greatest, error) {
-				if b.Key != "order_id" {
-					t.Errorf("begins %q", b.Key)
-				}
+				assert.Equal(t, "begins", b.Key, "order_id")
 				if b.Used {
 					return Greatest{}, nil
 				}
@@ -190,19 +179,13 @@ func TestScrambledAtOnce(t *testing.T) {
 	first, err := NewScrambled(Config{Name: "order_id", Store: st}, scrambleOf(t, oneSecret, 63), func(context.Context) ([]string, error) {
 		seen := slices.Collect(maps.Keys(st.snapshot()))
 		if looks++; looks == 1 {
-			if err := second.Admit(t.Context(), "t.id", 0); err != nil {
-				t.Errorf("the second: %v", err)
-			}
+			assert.NoError(t, second.Admit(t.Context(), "t.id", 0), "the second")
 		}
 		return seen, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	sourcetest.WantKind(t, "Admit", first.Admit(t.Context(), "t.id", 0), idsource.BadConfig)
-	if looks != 2 {
-		t.Errorf("%d looks at the store, want one before the key is made and one behind it", looks)
-	}
+	assert.True(t, looks == 2, "%d looks at the store, want one before the key is made and one behind it", looks)
 }
 
 // begunStore tells that a key was made.
@@ -229,19 +212,13 @@ func TestScrambledBetweenLooks(t *testing.T) {
 	}}}, scrambleOf(t, oneSecret, 63), func(context.Context) ([]string, error) {
 		seen := slices.Collect(maps.Keys(st.snapshot()))
 		if looks++; looks == 1 {
-			if err := second.Admit(t.Context(), "t.id", 0); err != nil {
-				t.Errorf("the second: %v", err)
-			}
+			assert.NoError(t, second.Admit(t.Context(), "t.id", 0), "the second")
 		}
 		return seen, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	sourcetest.WantKind(t, "Admit", first.Admit(t.Context(), "t.id", 0), idsource.BadConfig)
-	if between != 1 {
-		t.Errorf("%d keys were made", between)
-	}
+	assert.Equal(t, "keys were made", between, 1)
 }
 
 // TestUnissued: the ids are those that come next by the store, not those that this process holds, and
@@ -252,20 +229,16 @@ func TestUnissued(t *testing.T) {
 	sourcetest.Fill(t, s, 1, 1)
 	next := st.snapshot()[s.Key()].Next
 	ids, err := s.Unissued(t.Context())
-	if err != nil || len(ids) != unissued {
-		t.Fatalf("%d ids, %v", len(ids), err)
-	}
+	assert.MustTrue(t, err == nil && len(ids) == unissued, "%d ids, %v", len(ids), err)
 	for i, id := range ids {
 		want := next + uint64(i/8*10+i%8)
-		if number, ok := by.Number(id); !ok || number != want {
-			t.Errorf("id %d is of number %d, want %d", id, number, want)
-		}
+		number, ok := by.Number(id)
+		assert.True(t, ok && number == want, "id %d is of number %d, want %d", id, number, want)
 	}
 	sourcetest.WantKind(t, "Holds", s.Holds("t.id", ids[0]), idsource.Behind)
 	st.set(func(st *faultStore) { st.down = errors.New("down") })
-	if _, err := s.Unissued(t.Context()); !errors.Is(err, idsource.StoreDown) {
-		t.Errorf("%v, want store down", err)
-	}
+	_, err = s.Unissued(t.Context())
+	assert.True(t, errors.Is(err, idsource.StoreDown), "%v, want store down", err)
 }
 
 func TestScrambledAllocates(t *testing.T) {

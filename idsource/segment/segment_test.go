@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 func TestSegmentRuns(t *testing.T) {
@@ -33,9 +35,7 @@ func TestSegmentRuns(t *testing.T) {
 			s := newTestSegment(t, Config{Store: newFaultStore(), Step: 100, StepPolicy: StepFixed})
 			for _, first := range tt.want {
 				for i, id := range sourcetest.Fill(t, s, tt.n, tt.stride) {
-					if want := first + uint64(i)*tt.stride; id != want {
-						t.Fatalf("id %d is %d, want %d", i, id, want)
-					}
+					assert.MustEqual(t, fmt.Sprintf("id %d", i), id, first+uint64(i)*tt.stride)
 				}
 			}
 		})
@@ -47,9 +47,7 @@ func TestSegmentRuns(t *testing.T) {
 func TestSegmentDedicatedRange(t *testing.T) {
 	st := newFaultStore()
 	s := newTestSegment(t, Config{Store: st, Step: 10, StepPolicy: StepFixed, Prefetch: 1})
-	if got := sourcetest.Fill(t, s, 7, 1)[0]; got != 1 {
-		t.Fatalf("first id %d, want 1", got)
-	}
+	assert.MustEqual(t, "first id", sourcetest.Fill(t, s, 7, 1)[0], 1)
 	st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 100, Used: true} })
 	if got := sourcetest.Fill(t, s, 25, 1); got[0] != 100 || got[24] != 124 {
 		t.Errorf("25 ids are %d to %d, want 100 to 124", got[0], got[24])
@@ -105,21 +103,15 @@ func TestSegmentConcurrent(t *testing.T) {
 					t.Errorf("Fill: %v", err)
 					return nil
 				}
-				if !checked.durable(ids[0], ids[n-1]) {
-					t.Errorf("ids %d to %d left before their range was stored", ids[0], ids[n-1])
-				}
+				assert.True(t, checked.durable(ids[0], ids[n-1]), "ids %d to %d left before their range was stored", ids[0], ids[n-1])
 				for i := range ids {
-					if ids[i] != ids[0]+uint64(i)*stride {
-						t.Errorf("id %d of %d is %d, first %d, stride %d", i, n, ids[i], ids[0], stride)
-					}
+					assert.True(t, ids[i] == ids[0]+uint64(i)*stride, "id %d of %d is %d, first %d, stride %d", i, n, ids[i], ids[0], stride)
 				}
 				return ids
 			})
 		}
 	}
-	if n := taken.Twice(); n > 0 {
-		t.Errorf("%d ids were issued twice", n)
-	}
+	assert.LessOrEqual(t, "ids were issued twice", taken.Twice(), 0)
 }
 
 func TestSegmentPrefetch(t *testing.T) {
@@ -141,9 +133,7 @@ func TestSegmentPrefetch(t *testing.T) {
 					sourcetest.Fill(t, s, 1, 1)
 					synctest.Wait()
 					// ErrNoKey of the first try counts as a call.
-					if got, want := len(st.calls())-1, 1+used/tt.used; got != want {
-						t.Fatalf("%d ranges after %d ids, want %d", got, used, want)
-					}
+					assert.MustEqual(t, fmt.Sprintf("ranges after %d ids", used), len(st.calls())-1, 1+used/tt.used)
 				}
 			})
 		})
@@ -185,9 +175,7 @@ func TestSegmentStep(t *testing.T) {
 						sourcetest.Fill(t, s, 1, 1)
 					}
 				}
-				if !slices.Equal(got, tt.want) {
-					t.Errorf("steps %v, want %v", got, tt.want)
-				}
+				assert.True(t, slices.Equal(got, tt.want), "steps %v, want %v", got, tt.want)
 			})
 		})
 	}
@@ -207,13 +195,9 @@ func TestSegmentSingleFlight(t *testing.T) {
 		close(st.block)
 		wg.Wait()
 		synctest.Wait()
-		if st.most != 1 {
-			t.Errorf("%d fetches at once, want 1", st.most)
-		}
+		assert.Equal(t, "fetches at once", st.most, 1)
 		// The first range serves all; taking 300 of it asks for the next one.
-		if n := len(st.calls()); n != 2 {
-			t.Errorf("%d fetches for 100 waiters, want 2", n)
-		}
+		assert.Equal(t, "fetches for 100 waiters", len(st.calls()), 2)
 	})
 }
 
@@ -226,17 +210,13 @@ func TestSegmentBoundedWait(t *testing.T) {
 		start := time.Now()
 		err := s.Fill(t.Context(), make([]uint64, 1), 1)
 		sourcetest.WantKind(t, "store that does not answer", err, idsource.StoreDown)
-		if took := time.Since(start); took != idsource.DefaultWait {
-			t.Errorf("waited %v, want %v", took, idsource.DefaultWait)
-		}
+		assert.Equal(t, "waited", time.Since(start), idsource.DefaultWait)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start = time.Now()
 		err = s.Fill(ctx, make([]uint64, 1), 1)
 		sourcetest.WantKind(t, "context that ended", err, idsource.NotReady)
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
-			t.Errorf("after %v: %v, want the context's error after 1s", time.Since(start), err)
-		}
+		assert.True(t, errors.Is(err, context.DeadlineExceeded) && time.Since(start) == time.Second, "after %v: %v, want the context's error after 1s", time.Since(start), err)
 		close(st.block)
 		synctest.Wait()
 		sourcetest.Fill(t, s, 1, 1)
@@ -253,15 +233,11 @@ func TestSegmentStoreComesUp(t *testing.T) {
 		sourcetest.WantKind(t, "Admit", s.Admit(t.Context(), "shop.orders.id", 0), idsource.StoreDown)
 		err := s.Fill(t.Context(), make([]uint64, 1), 1)
 		sourcetest.WantKind(t, "Fill", err, idsource.StoreDown)
-		if !errors.Is(err, sourcetest.ErrDown) || !strings.Contains(err.Error(), `"order_id"`) {
-			t.Errorf("error %q, want source and cause in it", err)
-		}
+		assert.True(t, errors.Is(err, sourcetest.ErrDown) && strings.Contains(err.Error(), `"order_id"`), "error %q, want source and cause in it", err)
 		st.set(func(st *faultStore) { st.down = nil })
 		time.Sleep(idsource.MaxPause)
 		synctest.Wait()
-		if got := sourcetest.Fill(t, s, 1, 1); got[0] != 1 {
-			t.Errorf("first id %d, want 1", got[0])
-		}
+		assert.Equal(t, "first id", sourcetest.Fill(t, s, 1, 1)[0], 1)
 	})
 }
 
@@ -276,9 +252,7 @@ func TestSegmentOutage(t *testing.T) {
 		sourcetest.Fill(t, s, 180, 1)
 		sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.StoreDown)
 		st.set(func(st *faultStore) { st.down = nil })
-		if got := sourcetest.Fill(t, s, 1, 1); got[0] != 201 {
-			t.Errorf("id after the outage is %d, want 201", got[0])
-		}
+		assert.Equal(t, "id after the outage", sourcetest.Fill(t, s, 1, 1)[0], 201)
 	})
 }
 
@@ -287,9 +261,8 @@ func TestSegmentLostReply(t *testing.T) {
 	st.keys["order_id"] = idsource.Position{Next: 1, Used: true}
 	st.lose = true
 	s := newTestSegment(t, Config{Store: st, Step: 100})
-	if got := sourcetest.Fill(t, s, 1, 1); got[0] != 101 {
-		t.Errorf("first id %d, want 101: the range whose reply was lost is a gap", got[0])
-	}
+	got := sourcetest.Fill(t, s, 1, 1)
+	assert.True(t, got[0] == 101, "first id %d, want 101: the range whose reply was lost is a gap", got[0])
 }
 
 func TestSegmentExhausted(t *testing.T) {
@@ -306,9 +279,7 @@ func TestSegmentExhausted(t *testing.T) {
 			next := tt.start
 			for range 12 {
 				for _, id := range sourcetest.Fill(t, s, 2, 1) {
-					if id != next {
-						t.Fatalf("id %d, want %d", id, next)
-					}
+					assert.MustEqual(t, "id", id, next)
 					next++
 				}
 			}
@@ -324,9 +295,7 @@ func TestSegmentBadAsk(t *testing.T) {
 	sourcetest.WantKind(t, "stride 0", s.Fill(t.Context(), make([]uint64, 1), 0), idsource.BadConfig)
 	sourcetest.WantKind(t, "1001 ids", s.Fill(t.Context(), make([]uint64, 1001), 1), idsource.TooMany)
 	sourcetest.WantKind(t, "overflow", s.Fill(t.Context(), make([]uint64, 4), math.MaxUint64/2), idsource.TooMany)
-	if err := s.Fill(t.Context(), nil, 1); err != nil {
-		t.Errorf("Fill of nothing: %v", err)
-	}
+	assert.NoError(t, s.Fill(t.Context(), nil, 1), "Fill of nothing")
 	sourcetest.Fill(t, s, 1000, 1)
 }
 
@@ -355,7 +324,5 @@ func TestSegmentAllocs(t *testing.T) {
 	s := newTestSegment(t, Config{Store: newFaultStore(), Step: 1 << 30})
 	ids := make([]uint64, 10)
 	sourcetest.Fill(t, s, 1, 1)
-	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }); n != 0 {
-		t.Errorf("%v allocations per Fill, want 0", n)
-	}
+	assert.Equal(t, "allocations per Fill", testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }), 0)
 }

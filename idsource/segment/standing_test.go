@@ -9,6 +9,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // TestTaken: how long numbers last is reckoned by where the store stands, which all processes move.
@@ -18,9 +19,8 @@ func TestTaken(t *testing.T) {
 	at := func(after time.Duration) time.Time { return began.Add(after) }
 	wants := func(what string, after time.Duration, next uint64, want float64) {
 		t.Helper()
-		if got := rate.lasts(at(after), next, 1_000_000); math.Abs(got-want) > 1e-6 && got != want {
-			t.Errorf("%s: %v s, want %v", what, got, want)
-		}
+		got := rate.lasts(at(after), next, 1_000_000)
+		assert.True(t, !(math.Abs(got-want) > 1e-6) || got == want, "%s: %v s, want %v", what, got, want)
 	}
 	wants("no range came", 0, 0, math.Inf(1))
 	rate.came(at(0), 1, false)
@@ -35,9 +35,8 @@ func TestTaken(t *testing.T) {
 	for i := range 1000 {
 		rate.came(at(200*time.Second+time.Duration(i)*time.Minute), 500_001+uint64(i), false)
 	}
-	if n := len(rate.from); n != 62 {
-		t.Errorf("%d positions are kept, want those of an hour and one before", n)
-	}
+	n := len(rate.from)
+	assert.True(t, n == 62, "%d positions are kept, want those of an hour and one before", n)
 }
 
 // TestPerTableStanding: a series that is about to begin is no reason to call the source without ids, as
@@ -45,31 +44,21 @@ func TestTaken(t *testing.T) {
 func TestPerTableStanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newFaultStore()
-		p, err := NewPerTable(Config{Name: "ids", Store: st, Key: "{table}", Step: 10, StepPolicy: StepFixed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := assert.Of(NewPerTable(Config{Name: "ids", Store: st, Key: "{table}", Step: 10, StepPolicy: StepFixed})).Must(t)
 		defer p.Close(t.Context()) //nolint:errcheck // its store may be down
 		fill := func(table string) error {
-			s, err := p.Series("shop", table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := assert.Of(p.Series("shop", table)).Must(t)
 			return s.Fill(t.Context(), make([]uint64, 1), 1)
 		}
 		st.set(func(s *faultStore) { s.down = errors.New("away") })
 		sourcetest.WantKind(t, "without its store", fill("new"), idsource.StoreDown)
-		if now := p.Standing(); now.Problem == nil || now.Failing == nil {
-			t.Errorf("no series has ids: %+v", now)
-		}
+		now := p.Standing()
+		assert.True(t, now.Problem != nil && now.Failing != nil, "no series has ids: %+v", now)
 		st.set(func(s *faultStore) { s.down = nil })
-		if err := fill("old"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, fill("old"))
 		st.set(func(s *faultStore) { s.down = errors.New("away") })
 		_ = fill("newer")
-		if now := p.Standing(); now.Problem != nil || now.Failing == nil {
-			t.Errorf("a series of two has ids: %+v", now)
-		}
+		now = p.Standing()
+		assert.True(t, now.Problem == nil && now.Failing != nil, "a series of two has ids: %+v", now)
 	})
 }

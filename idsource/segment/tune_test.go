@@ -10,6 +10,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // tunedStore is a store in memory that keeps how its one series is tuned.
@@ -56,17 +57,13 @@ func TestTuned(t *testing.T) {
 		draw(time.Minute)
 		st.set(func(*faultStore) { st.to = idsource.Tuning{Step: 200, MaxStep: 20, Policy: "rate"} })
 		draw(time.Minute)
-		if got := st.counts(); !slices.Equal(got, []uint64{50, 7, 200}) {
-			t.Errorf("ranges of %d ids", got)
-		}
+		got := st.counts()
+		assert.True(t, slices.Equal(got, []uint64{50, 7, 200}), "ranges of %d ids", got)
 		st.set(func(f *faultStore) { st.to, f.reserves = idsource.Tuning{}, nil })
 		draw(10 * time.Minute)
-		if got := st.counts(); got[len(got)-1] != 1000 {
-			t.Errorf("ranges of %d ids, want those of the configuration in the end", got)
-		}
-		if st.asked > 2*13+1 {
-			t.Errorf("asked %d times in 13 minutes", st.asked)
-		}
+		got = st.counts()
+		assert.True(t, got[len(got)-1] == 1000, "ranges of %d ids, want those of the configuration in the end", got)
+		assert.True(t, st.asked <= 2*13+1, "asked %d times in 13 minutes", st.asked)
 	})
 }
 
@@ -82,14 +79,12 @@ func TestTunedToFixed(t *testing.T) {
 			}
 		}
 		draw()
-		if got := st.counts(); got[len(got)-1] < 20 {
-			t.Fatalf("ranges of %d ids did not grow", got)
-		}
+		got := st.counts()
+		assert.MustTrue(t, got[len(got)-1] >= 20, "ranges of %d ids did not grow", got)
 		st.set(func(*faultStore) { st.to = idsource.Tuning{Policy: "fixed"} })
 		draw()
-		if got := st.counts(); got[len(got)-1] != 10 {
-			t.Errorf("ranges of %d ids, want 10 in the end", got)
-		}
+		got = st.counts()
+		assert.True(t, got[len(got)-1] == 10, "ranges of %d ids, want 10 in the end", got)
 	})
 }
 
@@ -101,9 +96,8 @@ func TestTunedTooLarge(t *testing.T) {
 		s := newTestSegment(t, Config{Store: st, Rows: func(rows uint64) uint64 { return rows << geneBits }})
 		sourcetest.Fill(t, s, 1, 1)
 		synctest.Wait()
-		if got := st.counts(); !slices.Equal(got, []uint64{MostStep << geneBits}) {
-			t.Errorf("ranges of %d ids", got)
-		}
+		got := st.counts()
+		assert.True(t, slices.Equal(got, []uint64{MostStep << geneBits}), "ranges of %d ids", got)
 	})
 }
 
@@ -119,9 +113,8 @@ func TestTuningFails(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		sourcetest.Fill(t, s, 9, 1)
 		synctest.Wait()
-		if got := st.counts(); !slices.Equal(got, []uint64{10, 50}) {
-			t.Errorf("ranges of %d ids", got)
-		}
+		got := st.counts()
+		assert.True(t, slices.Equal(got, []uint64{10, 50}), "ranges of %d ids", got)
 	})
 }
 
@@ -146,34 +139,23 @@ func TestSpaced(t *testing.T) {
 			apart = 8 // a multiple of 4 is kept
 		}
 		for j := 1; j < len(ids); j++ {
-			if ids[j]-ids[j-1] != apart {
-				t.Errorf("ids %v, want them %d apart", ids, apart)
-			}
+			assert.True(t, ids[j]-ids[j-1] == apart, "ids %v, want them %d apart", ids, apart)
 		}
 		all = append(all, ids...)
 	}
-	if all[0] != 7 || !slices.IsSorted(all) {
-		t.Errorf("the first id is %d", all[0])
-	}
+	assert.True(t, all[0] == 7 && slices.IsSorted(all), "the first id is %d", all[0])
 	for _, id := range all {
-		if id%4 != 3 {
-			t.Errorf("id %d is not of the series", id)
-		}
+		assert.True(t, id%4 == 3, "id %d is not of the series", id)
 	}
-	if id, ok := sourcetest.Repeated(all); ok {
-		t.Errorf("id %d came twice", id)
-	}
+	id, ok := sourcetest.Repeated(all)
+	assert.True(t, !ok, "id %d came twice", id)
 	sourcetest.Advance(t, s, 5001)
-	if ids := sourcetest.Fill(t, s, 1, 1); ids[0] < 5001 || ids[0]%4 != 3 {
-		t.Errorf("behind 5001 comes %d", ids[0])
-	}
+	ids := sourcetest.Fill(t, s, 1, 1)
+	assert.True(t, ids[0] >= 5001 && ids[0]%4 == 3, "behind 5001 comes %d", ids[0])
 	sourcetest.WantKind(t, "Blocks", s.Blocks(t.Context(), make([]uint64, 2), 4), idsource.BadConfig)
-	if _, err := s.Range(t.Context(), 2); err == nil {
-		t.Error("two consecutive ids were given")
-	}
-	if id, err := s.Range(t.Context(), 1); err != nil || id%4 != 3 {
-		t.Errorf("a single id: %d, %v", id, err)
-	}
+	assert.Of(s.Range(t.Context(), 2)).Fails(t, "two consecutive ids were given", "")
+	id, err := s.Range(t.Context(), 1)
+	assert.True(t, err == nil && id%4 == 3, "a single id: %d, %v", id, err)
 }
 
 // TestSpacingWithoutKey: a store that has no such key has answered, and the series of other tables go on.
@@ -186,9 +168,8 @@ func TestSpacingWithoutKey(t *testing.T) {
 			sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.BadConfig)
 			time.Sleep(3 * time.Second)
 		}
-		if _, ok := s.cfg.patience.Begin(); !ok {
-			t.Error("no call waits for the store, which answers")
-		}
+		_, ok := s.cfg.patience.Begin()
+		assert.True(t, ok, "no call waits for the store, which answers")
 	})
 }
 
@@ -201,8 +182,6 @@ func TestSpacingUnknown(t *testing.T) {
 		sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.StoreDown)
 		st.set(func(f *faultStore) { f.down = nil })
 		time.Sleep(3 * time.Second)
-		if ids := sourcetest.Fill(t, s, 1, 1); ids[0] != 3 {
-			t.Errorf("the first id is %d", ids[0])
-		}
+		assert.Equal(t, "the first id", sourcetest.Fill(t, s, 1, 1)[0], 3)
 	})
 }

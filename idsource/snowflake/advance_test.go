@@ -12,6 +12,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // idAt composes an id whose time is off from the source's clock.
@@ -53,19 +54,15 @@ func TestSnowflakeAdvance(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				if moved := s.words.last.Load() != word; moved == (tt.stays || tt.kind != 0) {
-					t.Errorf("the word moved: %v", moved)
-				}
+				moved := s.words.last.Load() != word
+				assert.True(t, moved != (tt.stays || tt.kind != 0), "the word moved: %v", moved)
 				next := sourcetest.Fill(t, s, 1, 1)[0]
-				if tt.kind == 0 && next <= id {
-					t.Errorf("id %d was issued behind Advance(%d)", next, id)
-				}
+				assert.True(t, tt.kind != 0 || next > id, "id %d was issued behind Advance(%d)", next, id)
 				kill(s) // the next owner must know, too
 				fences.crash()
 				s = newTestSnowflake(t, Config{Fences: fences, Worker: 5, Sequence: "zero"}, new(testClock).clock())
-				if again := sourcetest.Fill(t, s, 1, 1)[0]; tt.kind == 0 && again <= id || again <= next {
-					t.Errorf("id %d was issued after a crash, behind %d and Advance(%d)", again, next, id)
-				}
+				again := sourcetest.Fill(t, s, 1, 1)[0]
+				assert.True(t, (tt.kind != 0 || again > id) && again > next, "id %d was issued after a crash, behind %d and Advance(%d)", again, next, id)
 			})
 		})
 	}
@@ -78,9 +75,7 @@ func TestSnowflakeAdvanceTooHigh(t *testing.T) {
 		for _, id := range []uint64{math.MaxInt64, 1 << 62, 1 << 63, math.MaxUint64} {
 			start := time.Now()
 			sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), id), idsource.TooHigh)
-			if took := time.Since(start); took != 0 {
-				t.Errorf("the answer took %v", took)
-			}
+			assert.Equal(t, "the answer took", time.Since(start), 0)
 		}
 		sourcetest.Fill(t, s, 1, 1)
 	})
@@ -102,9 +97,7 @@ func TestSnowflakeAdvanceNotReady(t *testing.T) {
 		fences.set(func(f *faultFences) { f.down = nil })
 		time.Sleep(idsource.MaxPause)
 		sourcetest.Advance(t, s, idAt(s, DefaultMaxAhead, 0, 0))
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Close(t.Context()))
 		sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), idAt(s, time.Second, 0, 0)), idsource.Closed)
 	})
 }
@@ -143,26 +136,18 @@ func advanceUnderLoad(t *testing.T, does guard) (wrong int64) {
 						sourcetest.Raise(&past, id)
 					}
 					if r == 150 && g == 0 {
-						if err := s.Close(context.Background()); err != nil {
-							t.Errorf("Close: %v", err)
-						}
+						assert.NoError(t, s.Close(context.Background()), "Close")
 					}
 				}
 			})
 		}
 		wg.Wait()
-		if err := s.Close(context.Background()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		assert.NoError(t, s.Close(context.Background()), "Close")
 	}
 	return bad.Load()
 }
 
 func TestSnowflakeAdvanceConcurrent(t *testing.T) {
-	if wrong := advanceUnderLoad(t, guarded); wrong != 0 {
-		t.Errorf("%d ids reach below an Advance that had returned", wrong)
-	}
-	if advanceUnderLoad(t, bare) == 0 {
-		t.Error("an Advance that does nothing is not noticed: the test proves nothing")
-	}
+	assert.Equal(t, "ids reach below an Advance that had returned", advanceUnderLoad(t, guarded), 0)
+	assert.True(t, advanceUnderLoad(t, bare) != 0, "an Advance that does nothing is not noticed: the test proves nothing")
 }

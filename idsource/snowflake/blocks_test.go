@@ -2,11 +2,13 @@ package snowflake
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the
@@ -21,22 +23,18 @@ func TestBlocksOfSnowflakes(t *testing.T) {
 		t.Run(sequence, func(t *testing.T) {
 			s := flake(t, sequence)
 			all := sourcetest.DrawAlike(t, s, func(ids []uint64, size uint64) error { return s.Blocks(t.Context(), ids, size) })
-			if id, twice := sourcetest.Repeated(all); twice || len(all) < 10_000 {
-				t.Errorf("id %d is in two runs of %d ids: %v", id, len(all), twice)
-			}
+			id, twice := sourcetest.Repeated(all)
+			assert.True(t, !twice && len(all) >= 10_000, "id %d is in two runs of %d ids: %v", id, len(all), twice)
 			for _, id := range all {
-				if p := s.layout.Decode(id); p.Worker != 3 {
-					t.Fatalf("id %d has worker %d, want 3", id, p.Worker)
-				}
+				assert.MustEqual(t, fmt.Sprintf("id %d has worker", id), s.layout.Decode(id).Worker, 3)
 			}
 		})
 	}
 	t.Run("negative control", func(t *testing.T) {
 		s := flake(t, "continue")
 		all := sourcetest.DrawAlike(t, s, func(ids []uint64, size uint64) error { return s.Fill(t.Context(), ids, size) })
-		if _, twice := sourcetest.Repeated(all); !twice {
-			t.Error("ids that lie apart are runs as well: the test finds nothing")
-		}
+		_, twice := sourcetest.Repeated(all)
+		assert.True(t, twice, "ids that lie apart are runs as well: the test finds nothing")
 	})
 }
 
@@ -54,11 +52,8 @@ func TestBlocksOfSnowflakesRefused(t *testing.T) {
 		{name: "beyond max_ahead", n: 4000, size: 16, want: idsource.TooMany},
 		{name: "beyond all numbers", n: 1 << 20, size: 16, want: idsource.TooMany},
 	} {
-		if err := s.Blocks(t.Context(), make([]uint64, tt.n), tt.size); !errors.Is(err, tt.want) {
-			t.Errorf("%s: %v, want kind %v", tt.name, err, tt.want)
-		}
+		err := s.Blocks(t.Context(), make([]uint64, tt.n), tt.size)
+		assert.True(t, errors.Is(err, tt.want), "%s: %v, want kind %v", tt.name, err, tt.want)
 	}
-	if err := s.Blocks(t.Context(), nil, 16); err != nil {
-		t.Errorf("no runs: %v", err)
-	}
+	assert.NoError(t, s.Blocks(t.Context(), nil, 16), "no runs")
 }

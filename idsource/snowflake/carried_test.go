@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 func TestCarriedWall(t *testing.T) {
@@ -12,21 +14,16 @@ func TestCarriedWall(t *testing.T) {
 		before := time.Now()
 		got := c.read()
 		// Two readings of two clocks are some time apart where a machine is busy.
-		if d := time.Duration(got - before.UnixNano()); d < -time.Second || d > time.Minute {
-			t.Errorf("the clock is %v off", d)
-		}
+		d := time.Duration(got - before.UnixNano())
+		assert.True(t, d >= -time.Second && d <= time.Minute, "the clock is %v off", d)
 	}
 	// As long as the bound is not reached the offset counts, then the clock itself.
 	c.offset.Store(int64(1000 * time.Hour))
 	c.until.Store(math.MaxInt64)
-	if got, least := c.read(), int64(1000*time.Hour); got < least {
-		t.Errorf("read %d, want %d at least: the offset and what has passed", got, least)
-	}
+	got, least := c.read(), int64(1000*time.Hour)
+	assert.True(t, got >= least, "read %d, want %d at least: the offset and what has passed", got, least)
 	c.until.Store(0)
-	if d := time.Since(time.Unix(0, c.read())); d < -time.Minute || d > time.Minute {
-		t.Errorf("the clock is %v off behind the bound", d)
-	}
-	if c.until.Load() == 0 || c.offset.Load() == int64(1000*time.Hour) {
-		t.Error("the offset was not read anew")
-	}
+	d := time.Since(time.Unix(0, c.read()))
+	assert.True(t, d >= -time.Minute && d <= time.Minute, "the clock is %v off behind the bound", d)
+	assert.True(t, c.until.Load() != 0 && c.offset.Load() != int64(1000*time.Hour), "the offset was not read anew")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // faultFences is a FenceStore in memory that fails on demand. It outlives the
@@ -124,10 +125,7 @@ func newTestSnowflake(t testing.TB, c Config, clk Clock) *Snowflake {
 	c.Name = cmp.Or(c.Name, "event_id")
 	c.Epoch = cmp.Or(c.Epoch, testEpoch)
 	c.Clock = clk
-	s, err := New(c)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	s := assert.Of(New(c)).Must(t, "New")
 	t.Cleanup(func() { _ = s.Close(context.Background()) }) // some tests leave the store down
 	return s
 }

@@ -15,6 +15,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // lives starts, uses and kills a source several times over the same store,
@@ -48,18 +49,14 @@ func lives(t *testing.T, back time.Duration, forget bool) (ids []uint64) {
 func TestSnowflakeRestart(t *testing.T) {
 	for _, back := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second, time.Hour} {
 		ids := lives(t, back, false)
-		if id, twice := sourcetest.Repeated(ids); twice {
-			t.Errorf("clock back by %v: id %d was issued twice", back, id)
-		}
-		if len(ids) < 150 {
-			t.Errorf("clock back by %v: only %d ids", back, len(ids))
-		}
+		id, twice := sourcetest.Repeated(ids)
+		assert.True(t, !twice, "clock back by %v: id %d was issued twice", back, id)
+		assert.True(t, len(ids) >= 150, "clock back by %v: only %d ids", back, len(ids))
 	}
 	// Negative control: an owner that does not start above the fence.
 	if ids := lives(t, 500*time.Millisecond, true); true {
-		if _, twice := sourcetest.Repeated(ids); !twice {
-			t.Errorf("without the fence none of %d ids was issued twice: the test proves nothing", len(ids))
-		}
+		_, twice := sourcetest.Repeated(ids)
+		assert.True(t, twice, "without the fence none of %d ids was issued twice: the test proves nothing", len(ids))
 	}
 }
 
@@ -76,12 +73,9 @@ func TestSnowflakeRestartAtOnce(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		b := newTestSnowflake(t, Config{Fences: fences}, clk.clock())
 		start := time.Now()
-		if ts := b.layout.Decode(sourcetest.Fill(t, b, 1, 1)[0]).Time; ts < fence {
-			t.Errorf("timestamp %d of the new owner lies below the fence %d", ts, fence)
-		}
-		if took := time.Since(start); took > 10*time.Millisecond {
-			t.Errorf("the first id took %v", took)
-		}
+		ts := b.layout.Decode(sourcetest.Fill(t, b, 1, 1)[0]).Time
+		assert.True(t, ts >= fence, "timestamp %d of the new owner lies below the fence %d", ts, fence)
+		assert.LessOrEqual(t, "the first id took", time.Since(start), 10*time.Millisecond)
 	})
 }
 
@@ -91,20 +85,13 @@ func TestSnowflakeClose(t *testing.T) {
 		fences := newFaultFences()
 		s := newTestSnowflake(t, Config{Fences: fences, Worker: 9}, new(testClock).clock())
 		last := s.layout.Decode(sourcetest.Fill(t, s, 5, 1)[4]).Time
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatalf("Close: %v", err)
-		}
-		if got := fences.fence(9); got != last+1 {
-			t.Errorf("fence %d after Close, want %d", got, last+1)
-		}
-		if fences.held[9] {
-			t.Error("the worker number is still held")
-		}
+		assert.Must(t, s.Close(t.Context()), "Close")
+		got := fences.fence(9)
+		assert.True(t, got == last+1, "fence %d after Close, want %d", got, last+1)
+		assert.True(t, !fences.held[9], "the worker number is still held")
 		sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Closed)
 		sourcetest.WantKind(t, "Admit", s.Admit(t.Context(), "a.b.c", 0), idsource.Closed)
-		if err := s.Close(t.Context()); err != nil {
-			t.Errorf("second Close: %v", err)
-		}
+		assert.NoError(t, s.Close(t.Context()), "second Close")
 	})
 }
 
@@ -120,15 +107,12 @@ func TestSnowflakeFenced(t *testing.T) {
 		var err error
 		for err == nil {
 			ids := make([]uint64, 1)
-			if err = s.Fill(t.Context(), ids, 1); err == nil && s.layout.Decode(ids[0]).Time >= fences.fence(0) {
-				t.Fatalf("timestamp at or above the fence")
-			}
+			err = s.Fill(t.Context(), ids, 1)
+			assert.MustTrue(t, err != nil || s.layout.Decode(ids[0]).Time < fences.fence(0), "timestamp at or above the fence")
 			time.Sleep(10 * time.Millisecond)
 		}
 		sourcetest.WantKind(t, "at the fence", err, idsource.Fenced)
-		if !errors.Is(err, sourcetest.ErrDown) {
-			t.Errorf("error %q lacks the cause", err)
-		}
+		assert.True(t, errors.Is(err, sourcetest.ErrDown), "error %q lacks the cause", err)
 		if lasted := time.Since(start); lasted < DefaultLead || lasted > DefaultLead+idsource.DefaultWait+time.Second {
 			t.Errorf("ids lasted %v without the store, want the lead of %v and the wait of %v", lasted, DefaultLead, idsource.DefaultWait)
 		}
@@ -146,16 +130,12 @@ func TestSnowflakeNotReady(t *testing.T) {
 		start := time.Now()
 		err := s.Fill(t.Context(), make([]uint64, 1), 1)
 		sourcetest.WantKind(t, "worker held elsewhere", err, idsource.NotReady)
-		if !errors.Is(err, errHeld) || time.Since(start) != idsource.DefaultWait {
-			t.Errorf("after %v: %v, want the cause after %v", time.Since(start), err, idsource.DefaultWait)
-		}
+		assert.True(t, errors.Is(err, errHeld) && time.Since(start) == idsource.DefaultWait, "after %v: %v, want the cause after %v", time.Since(start), err, idsource.DefaultWait)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("client gone"))
 		err = s.Fill(ctx, make([]uint64, 1), 1)
 		sourcetest.WantKind(t, "context that ended", err, idsource.NotReady)
-		if !strings.Contains(err.Error(), "client gone") {
-			t.Errorf("error %q lacks the context's cause", err)
-		}
+		assert.True(t, strings.Contains(err.Error(), "client gone"), "error %q lacks the context's cause", err)
 		fences.crash()
 		sourcetest.Fill(t, s, 1, 1)
 	})
@@ -171,9 +151,8 @@ func TestSnowflakeOtherShape(t *testing.T) {
 		start := time.Now()
 		err := s.Fill(t.Context(), make([]uint64, 1), 1)
 		sourcetest.WantKind(t, "Fill", err, idsource.BadConfig)
-		if took := time.Since(start); took != 0 || !strings.Contains(err.Error(), "38/15/10") {
-			t.Errorf("after %v: %v, want the cause at once", took, err)
-		}
+		took := time.Since(start)
+		assert.True(t, took == 0 && strings.Contains(err.Error(), "38/15/10"), "after %v: %v, want the cause at once", took, err)
 	})
 }
 
@@ -210,9 +189,8 @@ func TestSnowflakeClockBack(t *testing.T) {
 					t.Errorf("id %d does not follow %d", ids[0], before[9])
 				}
 				time.Sleep(tt.back)
-				if got := sourcetest.Fill(t, s, 1, 1); got[0] <= before[9] {
-					t.Errorf("id %d does not follow %d", got[0], before[9])
-				}
+				got := sourcetest.Fill(t, s, 1, 1)
+				assert.True(t, got[0] > before[9], "id %d does not follow %d", got[0], before[9])
 			})
 		})
 	}
@@ -236,29 +214,23 @@ func clockAhead(t *testing.T, then ClockBack) {
 	clk.jump(24 * time.Hour)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if err := s.Fill(ctx, make([]uint64, 1), 1); err == nil {
-		t.Error("an id was issued a day ahead at once")
-	}
+	assert.Fails(t, "an id was issued a day ahead at once", s.Fill(ctx, make([]uint64, 1), 1), "")
 	clk.jump(-24 * time.Hour)
-	if got := fences.fence(0); got > before+10_000 {
-		t.Errorf("the fence followed the jump by %d ms", got-before)
-	}
+	got := fences.fence(0)
+	assert.True(t, got <= before+10_000, "the fence followed the jump by %d ms", got-before)
 	sourcetest.Fill(t, s, 1, 1) // the clock was put right, it did not go back
 
 	// A jump that stays is followed.
 	clk.jump(24 * time.Hour)
 	time.Sleep(2 * DefaultRenew)
 	id := s.layout.Decode(sourcetest.Fill(t, s, 1, 1)[0])
-	if now := s.time.now(); id.Time+1000 < now {
-		t.Errorf("timestamp %d, the clock says %d", id.Time, now)
-	}
+	now := s.time.now()
+	assert.True(t, id.Time+1000 >= now, "timestamp %d, the clock says %d", id.Time, now)
 
 	// That is what it can go back from.
 	clk.jump(-24 * time.Hour)
 	err := s.Fill(t.Context(), make([]uint64, 1), 1)
-	if then == BackError && (err == nil || !strings.Contains(err.Error(), "the clock went back by 24h")) {
-		t.Errorf("a day back: %v", err)
-	}
+	assert.True(t, then != BackError || err != nil && strings.Contains(err.Error(), "the clock went back by 24h"), "a day back: %v", err)
 }
 
 // Two sources with one worker number and no lock between them: the fence does
@@ -270,9 +242,8 @@ func TestSnowflakeTwoOwners(t *testing.T) {
 		a := newTestSnowflake(t, Config{Fences: newFaultFences(), Sequence: "zero"}, clk.clock())
 		b := newTestSnowflake(t, Config{Fences: newFaultFences(), Sequence: "zero"}, clk.clock())
 		ids := append(sourcetest.Fill(t, a, 10, 1), sourcetest.Fill(t, b, 10, 1)...)
-		if _, twice := sourcetest.Repeated(ids); !twice {
-			t.Error("two owners of a worker number issued no id twice: uniqueness tests prove nothing")
-		}
+		_, twice := sourcetest.Repeated(ids)
+		assert.True(t, twice, "two owners of a worker number issued no id twice: uniqueness tests prove nothing")
 	})
 }
 
@@ -324,12 +295,10 @@ func outlive(t *testing.T, fenced guard) (ids []uint64) {
 }
 
 func TestSnowflakeFenceCheck(t *testing.T) {
-	if id, twice := sourcetest.Repeated(outlive(t, guarded)); twice {
-		t.Errorf("id %d was issued twice", id)
-	}
-	if _, twice := sourcetest.Repeated(outlive(t, bare)); !twice {
-		t.Error("beyond its fence no id was issued twice: the test proves nothing")
-	}
+	id, twice := sourcetest.Repeated(outlive(t, guarded))
+	assert.True(t, !twice, "id %d was issued twice", id)
+	_, twice = sourcetest.Repeated(outlive(t, bare))
+	assert.True(t, twice, "beyond its fence no id was issued twice: the test proves nothing")
 }
 
 // closeUnderLoad lets sources with one worker number follow each other without
@@ -366,9 +335,7 @@ func closeUnderLoad(t *testing.T, closing func(*Snowflake, *faultFences) error) 
 			})
 		}
 		time.Sleep(time.Millisecond)
-		if err := closing(s, fences); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		assert.NoError(t, closing(s, fences), "Close")
 		wg.Wait()
 	}
 	return ids
@@ -390,9 +357,8 @@ func closeRegranted(s *Snowflake, fences *faultFences) error {
 }
 
 func TestSnowflakeCloseUnderLoad(t *testing.T) {
-	if id, twice := sourcetest.Repeated(closeUnderLoad(t, justClose)); twice {
-		t.Errorf("id %d was issued twice", id)
-	}
+	id, twice := sourcetest.Repeated(closeUnderLoad(t, justClose))
+	assert.True(t, !twice, "id %d was issued twice", id)
 	for range 20 { // on a busy machine the moment may be missed
 		if _, twice := sourcetest.Repeated(closeUnderLoad(t, closeRegranted)); twice {
 			return
@@ -410,17 +376,15 @@ func TestSnowflakeCrashLoop(t *testing.T) {
 			s := newTestSnowflake(t, Config{Fences: fences, Layout: "41/10/1"}, new(testClock).clock())
 			for range 30 {
 				id := sourcetest.Fill(t, s, 1, 1)[0]
-				if ts, most := s.layout.Decode(id).Time, s.time.now()+s.words.lead; ts > most {
-					t.Fatalf("timestamp %d lies %d ms above the clock and the lead", ts, ts-most)
-				}
+				ts, most := s.layout.Decode(id).Time, s.time.now()+s.words.lead
+				assert.MustTrue(t, ts <= most, "timestamp %d lies %d ms above the clock and the lead", ts, ts-most)
 				all = append(all, id)
 			}
 			kill(s)
 			fences.crash()
 		}
-		if id, twice := sourcetest.Repeated(all); twice {
-			t.Errorf("id %d was issued twice", id)
-		}
+		id, twice := sourcetest.Repeated(all)
+		assert.True(t, !twice, "id %d was issued twice", id)
 	})
 }
 
@@ -445,9 +409,8 @@ func TestSnowflakeClockAheadInRenewal(t *testing.T) {
 		before := fences.fence(0)
 		armed.Store(true)
 		time.Sleep(DefaultRenew)
-		if got := fences.fence(0); armed.Load() || got <= before || got > before+10_000 {
-			t.Errorf("the fence went from %d to %d; the clock was read: %t", before, got, !armed.Load())
-		}
+		got := fences.fence(0)
+		assert.True(t, !armed.Load() && got > before && got <= before+10_000, "the fence went from %d to %d; the clock was read: %t", before, got, !armed.Load())
 	})
 }
 
@@ -460,8 +423,7 @@ func TestSnowflakeStoreLost(t *testing.T) {
 		all := sourcetest.Fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)
 		c.Fences = newFaultFences()
 		all = append(all, sourcetest.Fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)...)
-		if id, twice := sourcetest.Repeated(all); twice {
-			t.Errorf("id %d was issued twice", id)
-		}
+		id, twice := sourcetest.Repeated(all)
+		assert.True(t, !twice, "id %d was issued twice", id)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // TestOrders issues ids of every order, in runs of all lengths and strides, and
@@ -26,14 +27,10 @@ func TestOrders(t *testing.T) {
 				for n := 1; n < 400; n += 7 {
 					for _, stride := range []uint64{1, 2, 5} {
 						ids := sourcetest.Fill(t, s, n, stride)
-						if !slices.IsSorted(ids) {
-							t.Fatalf("%d ids, %d apart, do not ascend: %d", n, stride, ids)
-						}
+						assert.MustTrue(t, slices.IsSorted(ids), "%d ids, %d apart, do not ascend: %d", n, stride, ids)
 						for i, id := range ids {
 							p := s.layout.Decode(id)
-							if seen[id] || words[p] || p.Worker != 5 || id > 1<<63-1 {
-								t.Fatalf("id %d, %+v: was there before: %t", id, p, seen[id])
-							}
+							assert.MustTrue(t, !seen[id] && !words[p] && p.Worker == 5 && id <= 1<<63-1, "id %d, %+v: was there before: %t", id, p, seen[id])
 							seen[id], words[p] = true, true
 							if s.layout.Consecutive() && i > 0 && s.layout.Decode(ids[i-1]).Time == p.Time && id != ids[i-1]+stride {
 								t.Fatalf("id %d behind %d, %d apart", id, ids[i-1], stride)
@@ -42,9 +39,7 @@ func TestOrders(t *testing.T) {
 						time.Sleep(20 * s.layout.Unit)
 					}
 				}
-				if got := len(slices.Collect(maps.Keys(seen))); got < 10_000 {
-					t.Errorf("%d ids", got)
-				}
+				assert.GreaterOrEqual(t, "ids", len(slices.Collect(maps.Keys(seen))), 10_000)
 			})
 		})
 	}
@@ -68,16 +63,13 @@ func TestOrderRefuses(t *testing.T) {
 				id := sourcetest.Fill(t, s, 1, 1)[0]
 				past := id + 1000
 				if err := s.Advance(t.Context(), past); tt.advance {
-					if next := sourcetest.Fill(t, s, 1, 1)[0]; err != nil || next <= past {
-						t.Errorf("Advance: %v; %d behind %d", err, next, past)
-					}
+					next := sourcetest.Fill(t, s, 1, 1)[0]
+					assert.True(t, err == nil && next > past, "Advance: %v; %d behind %d", err, next, past)
 				} else {
 					sourcetest.WantKind(t, "Advance", err, idsource.TooHigh)
 				}
 				if err := s.Blocks(t.Context(), make([]uint64, 2), 4); tt.blocks {
-					if err != nil {
-						t.Errorf("Blocks: %v", err)
-					}
+					assert.NoError(t, err, "Blocks")
 				} else {
 					sourcetest.WantKind(t, "Blocks", err, idsource.BadConfig)
 				}

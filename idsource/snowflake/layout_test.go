@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 func TestParseLayout(t *testing.T) {
@@ -67,16 +69,14 @@ func FuzzParseLayout(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParseLayout(l.String()); err != nil || again != l {
-			t.Fatalf("%q prints as %q, which reads as %+v, %v", text, l, again, err)
-		}
+		again, err := ParseLayout(l.String())
+		assert.MustTrue(t, err == nil && again == l, "%q prints as %q, which reads as %+v, %v", text, l, again, err)
 		word &= l.maxTime()<<l.Sequence | (1<<l.Sequence - 1)
 		worker &= 1<<l.WorkerBits() - 1
 		id := l.compose(word, worker)
 		want := Parts{Time: word >> l.Sequence, Worker: worker, Sequence: word & (1<<l.Sequence - 1)}
-		if got := l.Decode(id); got != want || id > math.MaxInt64 {
-			t.Fatalf("layout %s: id %d of %+v comes apart as %+v", l, id, want, got)
-		}
+		got := l.Decode(id)
+		assert.MustTrue(t, got == want && id <= math.MaxInt64, "layout %s: id %d of %+v comes apart as %+v", l, id, want, got)
 	})
 }
 
@@ -90,12 +90,8 @@ func TestLayoutEnd(t *testing.T) {
 		{"28s/22/13", 8.50, 8.52},
 		{"39x10ms/16/8", 146, 147}, // as long as a time.Duration goes
 	} {
-		l, err := ParseLayout(tt.layout)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := l.End(DefaultEpoch).Sub(DefaultEpoch).Hours() / 24 / 365.25; got < tt.min || got > tt.max {
-			t.Errorf("%s lasts %.2f years, want %v to %v", tt.layout, got, tt.min, tt.max)
-		}
+		l := assert.Of(ParseLayout(tt.layout)).Must(t)
+		got := l.End(DefaultEpoch).Sub(DefaultEpoch).Hours() / 24 / 365.25
+		assert.True(t, !(got < tt.min) && !(got > tt.max), "%s lasts %.2f years, want %v to %v", tt.layout, got, tt.min, tt.max)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // Nobody waits for a worker number that is known to come too late.
@@ -30,13 +31,11 @@ func TestPatienceWithAPool(t *testing.T) {
 			synctest.Wait()
 			fill := func() error { return s.Fill(t.Context(), make([]uint64, 1), 1) }
 			if tt.after == 0 {
-				if times, err := sourcetest.Took(10, fill, idsource.NotReady); err != nil || times[idsource.DefaultWait] != 10 {
-					t.Errorf("first calls took %v, %v", times, err)
-				}
+				times, err := sourcetest.Took(10, fill, idsource.NotReady)
+				assert.True(t, err == nil && times[idsource.DefaultWait] == 10, "first calls took %v, %v", times, err)
 			}
-			if times, err := sourcetest.Took(10, fill, idsource.NotReady); err != nil || fmt.Sprint(times) != fmt.Sprint(tt.want) {
-				t.Errorf("a number in %v: calls took %v, %v; want %v", tt.after, times, err, tt.want)
-			}
+			times, err := sourcetest.Took(10, fill, idsource.NotReady)
+			assert.True(t, err == nil && fmt.Sprint(times) == fmt.Sprint(tt.want), "a number in %v: calls took %v, %v; want %v", tt.after, times, err, tt.want)
 		})
 	}
 }

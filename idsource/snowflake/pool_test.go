@@ -11,6 +11,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // fakePool gives numbers 1, 2, ... from a clock of its own.
@@ -75,15 +76,13 @@ func TestPoolClock(t *testing.T) {
 			clk.jump(jump)
 			ids := sourcetest.Fill(t, s, 10, 1)
 			at := testEpoch.Add(time.Duration(s.layout.Decode(ids[0]).Time) * time.Millisecond)
-			if off := time.Until(at); off.Abs() > 10*time.Millisecond {
-				t.Errorf("after a jump of %v ids are %v off the pool's clock", jump, off)
-			}
+			off := time.Until(at)
+			assert.True(t, off.Abs() <= 10*time.Millisecond, "after a jump of %v ids are %v off the pool's clock", jump, off)
 			all = append(all, ids...)
 			time.Sleep(3 * time.Second)
 		}
-		if id, again := sourcetest.Repeated(all); again {
-			t.Errorf("%d came twice", id)
-		}
+		id, again := sourcetest.Repeated(all)
+		assert.True(t, !again, "%d came twice", id)
 	})
 }
 
@@ -99,16 +98,12 @@ func TestPoolSwap(t *testing.T) {
 		time.Sleep(2100 * time.Millisecond) // the next renewal brings the news
 		all = append(all, sourcetest.Fill(t, s, 10, 1)...)
 		next := s.layout.Decode(all[10])
-		if next.Worker != 2 || next.Time >= last.Time {
-			t.Errorf("after the clock went back: %+v behind %+v, want worker 2 and an earlier time", next, last)
-		}
+		assert.True(t, next.Worker == 2 && next.Time < last.Time, "after the clock went back: %+v behind %+v, want worker 2 and an earlier time", next, last)
 		synctest.Wait()
-		if got, least := p.last[0], testEpoch.UnixMilli()+int64(last.Time); got < least {
-			t.Errorf("the number was given back with last timestamp %d, it used %d", got, least)
-		}
-		if id, again := sourcetest.Repeated(all); again {
-			t.Errorf("%d came twice", id)
-		}
+		got, least := p.last[0], testEpoch.UnixMilli()+int64(last.Time)
+		assert.True(t, got >= least, "the number was given back with last timestamp %d, it used %d", got, least)
+		id, again := sourcetest.Repeated(all)
+		assert.True(t, !again, "%d came twice", id)
 	})
 }
 
@@ -123,14 +118,11 @@ func TestPoolSwapGoesOn(t *testing.T) {
 			ids := make([]uint64, 10)
 			err := s.Fill(t.Context(), ids, 1)
 			if back != BackSwap {
-				if e, ok := errors.AsType[*idsource.Error](err); !ok || e.Kind != idsource.Fenced {
-					t.Errorf("clock_back %d: %v", back, err)
-				}
+				e, ok := errors.AsType[*idsource.Error](err)
+				assert.True(t, ok && e.Kind == idsource.Fenced, "clock_back %d: %v", back, err)
 				return
 			}
-			if err != nil || s.layout.Decode(ids[0]).Worker != 2 {
-				t.Errorf("%v, the first of %d; want the second number", err, ids)
-			}
+			assert.True(t, err == nil && s.layout.Decode(ids[0]).Worker == 2, "%v, the first of %d; want the second number", err, ids)
 		})
 	}
 }
@@ -148,9 +140,7 @@ func TestPoolSwapOnce(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		sourcetest.Fill(t, s, 10, 1)
 		synctest.Wait()
-		if len(p.gave) != 2 {
-			t.Errorf("numbers given: %d, want two", p.gave)
-		}
+		assert.True(t, len(p.gave) == 2, "numbers given: %d, want two", p.gave)
 	})
 }
 
@@ -165,9 +155,7 @@ func TestPoolBack(t *testing.T) {
 		time.Sleep(2100 * time.Millisecond)
 		sourcetest.WantKind(t, "clock back", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Fenced)
 		synctest.Wait()
-		if len(p.gave) != 1 {
-			t.Errorf("numbers given: %d", p.gave)
-		}
+		assert.True(t, len(p.gave) == 1, "numbers given: %d", p.gave)
 	})
 }
 
@@ -176,9 +164,7 @@ func TestPoolWithoutNumber(t *testing.T) {
 		s, _ := pooled(t, &fakePool{none: errors.New("no number is free")}, BackSwap)
 		err := s.Fill(t.Context(), make([]uint64, 1), 1)
 		sourcetest.WantKind(t, "no number", err, idsource.NotReady)
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close(t.Context()))
 		sourcetest.WantKind(t, "closed", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Closed)
 	})
 }
@@ -189,12 +175,9 @@ func TestPoolAdvance(t *testing.T) {
 		s, _ := pooled(t, &fakePool{}, BackSwap)
 		synctest.Wait()
 		id := s.layout.compose(s.time.now()<<s.layout.Sequence|7, 900)
-		if err := s.Advance(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
-		if next := sourcetest.Fill(t, s, 1, 1)[0]; next <= id {
-			t.Errorf("%d is issued after the source was moved past %d", next, id)
-		}
+		assert.Must(t, s.Advance(t.Context(), id))
+		next := sourcetest.Fill(t, s, 1, 1)[0]
+		assert.True(t, next > id, "%d is issued after the source was moved past %d", next, id)
 	})
 }
 
@@ -211,19 +194,15 @@ func TestPoolHandover(t *testing.T) {
 				last = s.layout.Decode(sourcetest.Fill(t, s, 3, 1)[2]).Time
 				time.Sleep(37 * time.Millisecond)
 			}
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, s.Close(t.Context()))
 			end := testEpoch.Add(time.Duration(last+1) * s.layout.Unit).UnixMilli()
-			if got := p.last[0]; got < end-1 {
-				t.Errorf("%s: last timestamp %d, ids reach to %d", layout, got, end-1)
-			}
+			got := p.last[0]
+			assert.True(t, got >= end-1, "%s: last timestamp %d, ids reach to %d", layout, got, end-1)
 			// The next holder starts above, in whole units.
 			next := newTestSnowflake(t, Config{Pool: &fakePool{none: sourcetest.ErrDown}, Layout: layout}, clk.clock())
 			tenant{next}.Grant(idsource.Term{Start: p.last[0] + 1, Fence: p.last[0] + 8000, Now: p.now(), Fresh: true})
-			if g := next.words.grant.Load(); g.start <= last {
-				t.Errorf("%s: the next holder starts at %d, %d was used", layout, g.start, last)
-			}
+			g := next.words.grant.Load()
+			assert.True(t, g.start > last, "%s: the next holder starts at %d, %d was used", layout, g.start, last)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // TestRestIsNoWarning: a number that rests is told, and what fails is warned of, once in a row.
@@ -36,8 +37,6 @@ func TestRestIsNoWarning(t *testing.T) {
 			_, rest, _ := strings.Cut(line, "level=")
 			levels = append(levels, strings.Fields(rest)[0])
 		}
-		if got := strings.Join(levels, " "); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
+		assert.Equal(t, tt.name, strings.Join(levels, " "), tt.want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // checkRuns checks that ids ascend, stride apart inside a unit, and that a unit
@@ -62,9 +63,7 @@ func TestSnowflakeRuns(t *testing.T) {
 					}
 					all = append(all, ids...)
 				}
-				if !slices.IsSorted(all) {
-					t.Errorf("%s, %s: ids of successive calls do not ascend", tt.layout, sequence)
-				}
+				assert.True(t, slices.IsSorted(all), "%s, %s: ids of successive calls do not ascend", tt.layout, sequence)
 			})
 		}
 	}
@@ -84,17 +83,14 @@ func TestSnowflakeConcurrent(t *testing.T) {
 					t.Errorf("Fill: %v", err)
 					return nil
 				}
-				if ts := s.layout.Decode(ids[len(ids)-1]).Time; ts >= fences.fence(worker) {
-					t.Errorf("timestamp %d left before a fence above it was stored", ts)
-				}
+				ts := s.layout.Decode(ids[len(ids)-1]).Time
+				assert.True(t, ts < fences.fence(worker), "timestamp %d left before a fence above it was stored", ts)
 				checkRuns(t, s, ids, 1)
 				return ids
 			})
 		}
 	}
-	if n := taken.Twice(); n > 0 {
-		t.Errorf("%d ids were issued twice", n)
-	}
+	assert.LessOrEqual(t, "ids were issued twice", taken.Twice(), 0)
 }
 
 // More ids than the clock allows: timestamps run ahead by MaxAhead, then calls
@@ -111,15 +107,11 @@ func TestSnowflakeOverflow(t *testing.T) {
 			ts := s.layout.Decode(all[len(all)-1]).Time
 			most = max(most, ts-s.time.now())
 		}
-		if took := time.Since(start); took < 890*time.Millisecond || took > 950*time.Millisecond {
-			t.Errorf("4000 ids at 4 per ms took %v, want 1s less the 100ms borrowed", took)
-		}
-		if most != 100 {
-			t.Errorf("timestamps ran %d ms ahead, want 100", most)
-		}
-		if id, twice := sourcetest.Repeated(all); twice {
-			t.Errorf("id %d was issued twice", id)
-		}
+		took := time.Since(start)
+		assert.True(t, took >= 890*time.Millisecond && took <= 950*time.Millisecond, "4000 ids at 4 per ms took %v, want 1s less the 100ms borrowed", took)
+		assert.True(t, most == 100, "timestamps ran %d ms ahead, want 100", most)
+		id, twice := sourcetest.Repeated(all)
+		assert.True(t, !twice, "id %d was issued twice", id)
 		sourcetest.WantKind(t, "ids of more than MaxAhead", s.Fill(t.Context(), make([]uint64, 405), 1), idsource.TooMany)
 	})
 }
@@ -165,17 +157,13 @@ func TestSnowflakeConfigErrors(t *testing.T) {
 		}
 		_, err := New(tt.c)
 		sourcetest.WantKind(t, tt.name, err, idsource.BadConfig)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %q lacks %q", tt.name, err, tt.want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), tt.want), "%s: error %q lacks %q", tt.name, err, tt.want)
 	}
 }
 
 func TestSnowflakeSplitWorker(t *testing.T) {
 	s := newTestSnowflake(t, Config{Fences: newFaultFences(), Layout: "41/5+5/12", Datacenter: 3, Worker: 7}, new(testClock).clock())
-	if got := s.layout.Decode(sourcetest.Fill(t, s, 1, 1)[0]).Worker; got != 3<<5|7 {
-		t.Errorf("worker number %d, want %d", got, 3<<5|7)
-	}
+	assert.Equal(t, "worker number", s.layout.Decode(sourcetest.Fill(t, s, 1, 1)[0]).Worker, 3<<5|7)
 }
 
 func TestSnowflakeAdmit(t *testing.T) {
@@ -195,9 +183,7 @@ func TestSnowflakeAdmit(t *testing.T) {
 			{"not of this layout", math.MaxInt64, idsource.Behind},
 		} {
 			err := s.Admit(t.Context(), "shop.events.id", tt.highest)
-			if (tt.kind == 0) != (err == nil) || err != nil && !errors.Is(err, tt.kind) {
-				t.Errorf("%s: Admit(%d) = %v, want kind %v", tt.name, tt.highest, err, tt.kind)
-			}
+			assert.True(t, (tt.kind == 0) == (err == nil) && (err == nil || errors.Is(err, tt.kind)), "%s: Admit(%d) = %v, want kind %v", tt.name, tt.highest, err, tt.kind)
 		}
 	})
 }
@@ -206,7 +192,5 @@ func TestSnowflakeAllocs(t *testing.T) {
 	s := newTestSnowflake(t, Config{Fences: newFaultFences()}, new(testClock).clock())
 	ids := make([]uint64, 10)
 	sourcetest.Fill(t, s, 1, 1)
-	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }); n != 0 {
-		t.Errorf("%v allocations per Fill, want 0", n)
-	}
+	assert.Equal(t, "allocations per Fill", testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }), 0)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // flatBelow is the bound of chi-square that an even distribution over m values exceeds once in a
@@ -31,9 +33,7 @@ func chiSquare(ids []uint64, m uint64) (chi float64) {
 func slowly(t *testing.T, s *Snowflake, n int) []uint64 {
 	ids := make([]uint64, n)
 	for i := range ids {
-		if err := s.Fill(t.Context(), ids[i:i+1], 1); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Fill(t.Context(), ids[i:i+1], 1))
 		time.Sleep(time.Millisecond)
 	}
 	return ids

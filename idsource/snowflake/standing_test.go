@@ -10,6 +10,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // TestClockBackIsTold: a clock that went back is an event, and where no INSERT gets an id for longer
@@ -45,14 +46,11 @@ func TestClockBackIsTold(t *testing.T) {
 					t.Errorf("problem %v, the clock's greatest reading went from %d to %d", stand.Problem, seen, s.words.seen.Load())
 				}
 				ids := make([]uint64, 1)
-				if err := s.Fill(t.Context(), ids, 1); (err != nil) != tt.failed {
-					t.Errorf("Fill: %v, where the problem is %v", err, stand.Problem)
-				}
+				err := s.Fill(t.Context(), ids, 1)
+				assert.True(t, (err != nil) == tt.failed, "Fill: %v, where the problem is %v", err, stand.Problem)
 				time.Sleep(2 * DefaultRenew)
 				synctest.Wait()
-				if err := s.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, s.Close(t.Context()))
 				if told := strings.Contains(out.String(), `msg="clock went back"`); told != tt.told {
 					t.Errorf("told %v, want %v: %s", told, tt.told, out.String())
 				}

@@ -9,6 +9,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // TestTurns: two sources of one worker number take turns, and give no id twice. One that does not
@@ -41,25 +42,17 @@ func TestTurns(t *testing.T) {
 		})
 	}
 	drawing.Wait()
-	if id, twice := sourcetest.Repeated(all); twice || len(all) != 10+4*600 {
-		t.Errorf("%d ids, id %d is among them twice: %v", len(all), id, twice)
-	}
-	if problem := next.Standing().Problem; problem != nil {
-		t.Errorf("in turns: %v", problem)
-	}
-	if err := old.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	id, twice := sourcetest.Repeated(all)
+	assert.True(t, !twice && len(all) == 10+4*600, "%d ids, id %d is among them twice: %v", len(all), id, twice)
+	assert.NoError(t, next.Standing().Problem, "in turns")
+	assert.NoError(t, old.Close(t.Context()))
 	next.Share(false)
 	last := sourcetest.Fill(t, next, 1000, 1)
-	if id, twice := sourcetest.Repeated(append(all, last...)); twice {
-		t.Errorf("id %d came again", id)
-	}
+	id, twice = sourcetest.Repeated(append(all, last...))
+	assert.True(t, !twice, "id %d came again", id)
 	hasty := newTestSnowflake(t, Config{Fences: fences, Worker: 5, Wait: sourcetest.Waits(100 * time.Millisecond)}, Clock{})
 	hasty.Share(true)
-	if err := hasty.Fill(t.Context(), make([]uint64, 1), 1); !errors.Is(err, idsource.NotReady) {
-		t.Errorf("beside one that does not share: %v", err)
-	}
+	assert.ErrorIs(t, "beside one that does not share", hasty.Fill(t.Context(), make([]uint64, 1), 1), idsource.NotReady)
 }
 
 // TestTurnsWithoutFence is the negative control: where the fence of a turn is forgotten, ids come twice.
@@ -74,9 +67,8 @@ func TestTurnsWithoutFence(t *testing.T) {
 		all = append(all, sourcetest.Fill(t, s, 10, 1)...)
 		time.Sleep(4 * turnTime) // its turn is over
 	}
-	if _, twice := sourcetest.Repeated(all); !twice {
-		t.Errorf("no id came twice: the test finds nothing in %v", all)
-	}
+	_, twice := sourcetest.Repeated(all)
+	assert.True(t, twice, "no id came twice: the test finds nothing in %v", all)
 }
 
 // TestTurnsBesideAHolder: a number that another process holds, which does not share it yet, is no
@@ -92,35 +84,24 @@ func TestTurnsBesideAHolder(t *testing.T) {
 				next := newTestSnowflake(t, c, clk)
 				if first == "keep" {
 					time.Sleep(3 * time.Second)
-					if problem := next.Standing().Problem; !errors.Is(problem, idsource.Held) {
-						t.Errorf("without turns: %v", problem)
-					}
+					assert.ErrorIs(t, "without turns", next.Standing().Problem, idsource.Held)
 				}
 				next.Share(true)
 				for range 50 {
-					if stand := next.Standing(); stand.Problem != nil || stand.Failing != nil {
-						t.Fatalf("in turns: %v, %v", stand.Problem, stand.Failing)
-					}
+					stand := next.Standing()
+					assert.MustTrue(t, stand.Problem == nil && stand.Failing == nil, "in turns: %v, %v", stand.Problem, stand.Failing)
 					time.Sleep(100 * time.Millisecond)
 				}
 				filled := make(chan error, 1)
 				go func() { filled <- next.Fill(t.Context(), make([]uint64, 1), 1) }()
 				time.Sleep(turnWait + 500*time.Millisecond)
-				if problem := next.Standing().Problem; problem != nil {
-					t.Errorf("while ids are asked for: %v", problem)
-				}
+				assert.NoError(t, next.Standing().Problem, "while ids are asked for")
 				old.Share(true)
-				if err := <-filled; err != nil {
-					t.Errorf("when the other one shares: %v", err)
-				}
+				assert.NoError(t, <-filled, "when the other one shares")
 				time.Sleep(time.Second)
 				fences.set(func(s *faultFences) { s.down = errors.New("no disk") })
-				if err := next.Fill(t.Context(), make([]uint64, 1), 1); err == nil {
-					t.Error("ids without a store")
-				}
-				if next.Standing().Problem == nil {
-					t.Error("a store that is down is no problem")
-				}
+				assert.Fails(t, "ids without a store", next.Fill(t.Context(), make([]uint64, 1), 1), "")
+				assert.Fails(t, "a store that is down is no problem", next.Standing().Problem, "")
 				fences.set(func(s *faultFences) { s.down = nil })
 			})
 		})

@@ -2,6 +2,7 @@ package uuid
 
 import (
 	"context"
+	"fmt"
 	"math/bits"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/idsource/sourcetest"
+	"idproxy/integration/assert"
 )
 
 // clock is a source's clock that a test sets.
@@ -41,9 +43,7 @@ func withClock() (*Source, *clock) {
 func draw(t testing.TB, s *Source, n int) []ID {
 	t.Helper()
 	words := make([]uint64, 2*n)
-	if err := s.Fill(context.Background(), words, 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Fill(context.Background(), words, 1))
 	ids := make([]ID, n)
 	for i := range ids {
 		ids[i] = ID(words[2*i : 2*i+2])
@@ -57,43 +57,29 @@ func compare(a, b ID) int { return slices.Compare(a[:], b[:]) }
 func TestVector(t *testing.T) {
 	const text = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 	id, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	p, err := id.Parts()
 	want := Parts{Time: time.Date(2022, 2, 22, 19, 22, 22, 0, time.UTC), Counter: 0xCC3, Random: 0x18C4DC0C0C07398F}
-	if err != nil || p != want {
-		t.Errorf("got %+v, %v; want %+v", p, err, want)
-	}
-	if id.String() != text {
-		t.Errorf("got %s, want %s", id, text)
-	}
-	if bare, err := Parse("017F22E279B07CC398C4DC0C0C07398F"); err != nil || bare != id {
-		t.Errorf("without dashes: %s, %v", bare, err)
-	}
+	assert.True(t, err == nil && p == want, "got %+v, %v; want %+v", p, err, want)
+	assert.True(t, id.String() == text, "got %s, want %s", id, text)
+	assert.Of(Parse("017F22E279B07CC398C4DC0C0C07398F")).Equal(t, "without dashes", id)
 	for _, bad := range []string{"", "017f22e2", text + "0", "017f22e2_79b0-7cc3-98c4-dc0c0c07398f", "g17f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017f22e2-79b0-7cc3-98c4dc0c0c07398f-"} {
-		if id, err := Parse(bad); err == nil {
-			t.Errorf("%q is read as %s", bad, id)
-		}
+		id, err := Parse(bad)
+		assert.True(t, err != nil, "%q is read as %s", bad, id)
 	}
 	for _, other := range []string{"919108f7-52d1-4320-9bac-f847db4148a8", "017f22e2-79b0-7cc3-d8c4-dc0c0c07398f"} { // version 4, another variant
 		id, err := Parse(other)
-		if _, notSeven := id.Parts(); err != nil || notSeven == nil {
-			t.Errorf("%s: %v, %v", other, err, notSeven)
-		}
+		_, notSeven := id.Parts()
+		assert.True(t, err == nil && notSeven != nil, "%s: %v, %v", other, err, notSeven)
 	}
 }
 
 // wellFormed checks what every id must be, and returns the time in it.
 func wellFormed(t *testing.T, id ID) int64 {
 	t.Helper()
-	p, err := id.Parts()
-	if err != nil {
-		t.Fatalf("%s: %v", id, err)
-	}
-	if again, err := Parse(id.String()); err != nil || again != id {
-		t.Fatalf("%s is read as %s, %v", id, again, err)
-	}
+	p := assert.Of(id.Parts()).Must(t, id)
+	again, err := Parse(id.String())
+	assert.MustTrue(t, err == nil && again == id, "%s is read as %s, %v", id, again, err)
 	return p.Time.UnixMilli()
 }
 
@@ -104,9 +90,8 @@ func TestFirstOfAMillisecond(t *testing.T) {
 		c.set(start + i)
 		id := draw(t, s, 1)[0]
 		p, _ := id.Parts()
-		if at := wellFormed(t, id); at != start+i || p.Counter >= 1<<11 {
-			t.Fatalf("at %d: time %d, counter %d", start+i, at, p.Counter)
-		}
+		at := wellFormed(t, id)
+		assert.MustTrue(t, at == start+i && p.Counter < 1<<11, "at %d: time %d, counter %d", start+i, at, p.Counter)
 		counters[p.Counter] = true
 	}
 	if len(counters) < 150 { // of 2048 that are equally likely
@@ -122,9 +107,7 @@ func TestClock(t *testing.T) {
 		c.set(ms)
 		before, _ := last.Parts()
 		for i, id := range draw(t, s, 3000) {
-			if compare(last, id) >= 0 {
-				t.Fatalf("clock at %d: id %d, %s, is not above %s", ms, i, id, last)
-			}
+			assert.MustTrue(t, compare(last, id) < 0, "clock at %d: id %d, %s, is not above %s", ms, i, id, last)
 			at := wellFormed(t, id)
 			if highest := max(ms, before.Time.UnixMilli()) + 2; at < ms || at > highest { // 3000 ids carry once or twice
 				t.Fatalf("clock at %d: id %s has the time %d", ms, id, at)
@@ -137,9 +120,7 @@ func TestClock(t *testing.T) {
 func TestOneCallOfMany(t *testing.T) {
 	s, _ := withClock()
 	ids := draw(t, s, 100_000)
-	if !slices.IsSortedFunc(ids, compare) {
-		t.Error("they do not ascend")
-	}
+	assert.True(t, slices.IsSortedFunc(ids, compare), "they do not ascend")
 	if ahead := wellFormed(t, ids[len(ids)-1]) - start; ahead < 23 || ahead > 25 { // 100,000 / 4096
 		t.Errorf("the last lies %d ms ahead of the clock", ahead)
 	}
@@ -152,9 +133,7 @@ func TestNeverTwice(t *testing.T) {
 	a, c := withClock()
 	b, _ := withClock()
 	b.now = c.now
-	if n := sourcetest.DrawnTwice(t, []*Source{a, b, New(), New()}, draw, compare); n != 0 {
-		t.Errorf("%d ids came twice", n)
-	}
+	assert.Equal(t, "ids came twice", sourcetest.DrawnTwice(t, []*Source{a, b, New(), New()}, draw, compare), 0)
 	one, _ := withClock()
 	draw(t, one, 1)
 	clone := &Source{now: one.now, last: one.last, random: one.random, used: one.used}
@@ -165,9 +144,7 @@ func TestNeverTwice(t *testing.T) {
 			same++
 		}
 	}
-	if same == 0 || same > reserve/8 {
-		t.Errorf("of a clone %d ids are the same: want some, and no more than were in store", same)
-	}
+	assert.True(t, same != 0 && same <= reserve/8, "of a clone %d ids are the same: want some, and no more than were in store", same)
 }
 
 // TestRandomBits looks at all 62: each is set in about half of the ids.
@@ -190,9 +167,7 @@ func TestRandomBits(t *testing.T) {
 func TestFillAllocatesNothing(t *testing.T) {
 	s := New()
 	words := make([]uint64, 20)
-	if n := testing.AllocsPerRun(1000, func() { _ = s.Fill(context.Background(), words, 1) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	assert.Equal(t, "allocations", testing.AllocsPerRun(1000, func() { _ = s.Fill(context.Background(), words, 1) }), 0)
 }
 
 func FuzzParse(f *testing.F) {
@@ -204,9 +179,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := Parse(id.String()); err != nil || again != id {
-			t.Errorf("%q is %s, and that is %s, %v", text, id, again, err)
-		}
+		assert.Of(Parse(id.String())).Equal(t, fmt.Sprintf("%q is %s, and that", text, id), id)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -17,10 +18,7 @@ import (
 // with the numbers that they have or with others, and no id comes twice.
 func TestLeaderKilled(t *testing.T) {
 	t.Parallel()
-	all, err := servers.StartZooKeeperEnsemble(t.Context(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := assert.Of(servers.StartZooKeeperEnsemble(t.Context(), 3)).Must(t)
 	var addrs []string
 	for _, s := range all {
 		owned(t, s, nil)
@@ -35,10 +33,7 @@ func TestLeaderKilled(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		l, err := store.Workers().List(ctx, "p")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := assert.Of(store.Workers().List(ctx, "p")).Must(t)
 		for _, r := range l.Records {
 			if r.State == lease.Held {
 				n++
@@ -50,27 +45,20 @@ func TestLeaderKilled(t *testing.T) {
 		for _, p := range both {
 			p.Issues(t, 200)
 		}
-		if n := held(); n < len(both) {
-			t.Errorf("round %d: %d numbers are held", round, n)
-		}
+		n := held()
+		assert.True(t, n >= len(both), "round %d: %d numbers are held", round, n)
 		leader := leaderOf(t, all)
-		if err := leader.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, leader.Kill())
 		leaderOf(t, slices.DeleteFunc(slices.Clone(all), func(s *servers.ZooKeeper) bool { return s == leader }))
 		for _, p := range both {
 			p.Issues(t, 200)
 		}
-		if err := leader.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, leader.Start(t.Context()))
 	}
 	for _, p := range both {
 		p.End(t)
 	}
-	if n := len(issued.Twice()); n > 0 {
-		t.Errorf("%d ids twice", n)
-	}
+	assert.Equal(t, "ids twice", len(issued.Twice()), 0)
 }
 
 // leaderOf waits for the server that leads.
@@ -100,16 +88,13 @@ func TestTLS(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for range 2 { // as one does who got no answer
-			if r, err := w.Take(ctx, a); err != nil || r.Verdict != lease.Granted || r.Worker != 0 {
-				t.Errorf("a worker number: %+v, %v, want number 0", r, err)
-			}
+			r, err := w.Take(ctx, a)
+			assert.True(t, err == nil && r.Verdict == lease.Granted && r.Worker == 0, "a worker number: %+v, %v, want number 0", r, err)
 		}
 	}
 	take()
 	again(t, s, func() error { return nil })
-	if err := store.Ping(t.Context()); err != nil {
-		t.Errorf("after a restart: %v", err)
-	}
+	assert.NoError(t, store.Ping(t.Context()), "after a restart")
 	nobody := s.TLS.Clone()
 	nobody.Certificates = nil
 	for _, tt := range []struct {
@@ -131,9 +116,7 @@ func TestTLS(t *testing.T) {
 				if err != nil && strings.Contains(err.Error(), tt.want) {
 					return
 				}
-				if err == nil || time.Now().After(end) {
-					t.Fatalf("%v, want %q in it", err, tt.want)
-				}
+				assert.MustTrue(t, err != nil && !time.Now().After(end), "%v, want %q in it", err, tt.want)
 			}
 		})
 	}

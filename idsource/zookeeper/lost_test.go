@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -60,10 +61,7 @@ func losesAnswers(t *testing.T, s *Store, pool string) {
 	}
 	a := lease.Ask{Pool: pool, Shape: holders.Shape(), Rules: rules, Use: lease.Use{Token: "a"}}
 	held := func() (n int) {
-		l, err := w.List(t.Context(), pool)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := assert.Of(w.List(t.Context(), pool)).Must(t)
 		for _, r := range l.Records {
 			if r.State == lease.Held {
 				n++
@@ -82,15 +80,12 @@ func losesAnswers(t *testing.T, s *Store, pool string) {
 		t.Fatalf("Take: %+v, %v; %d are held, want 1", r, err, held())
 	}
 	a.Worker, a.Last = r.Worker, r.Start
-	if r, err := lose(w.Renew); err != nil || r.Verdict != lease.Granted {
-		t.Errorf("Renew: %+v, %v", r, err)
-	}
+	r, err = lose(w.Renew)
+	assert.True(t, err == nil && r.Verdict == lease.Granted, "Renew: %+v, %v", r, err)
 	if r, err := lose(w.Release); err != nil || r.Verdict != lease.Granted || held() != 0 {
 		t.Errorf("Release: %+v, %v; %d are held", r, err, held())
 	}
-	if n := armed.Load(); n > 0 {
-		t.Errorf("%d answers were not lost", n)
-	}
+	assert.LessOrEqual(t, "answers were not lost", armed.Load(), 0)
 }
 
 // goesOn: ids go on while the server is away for less than the lease lasts, and come back
@@ -111,9 +106,7 @@ func goesOn(t *testing.T, s *servers.ZooKeeper, pool string) {
 	}
 	a.End(t)
 	b.End(t)
-	if n := len(all.Twice()); n > 0 {
-		t.Errorf("%d ids twice", n)
-	}
+	assert.Equal(t, "ids twice", len(all.Twice()), 0)
 }
 
 // asUser: nodes that a user makes are that user's, and others are turned away.
@@ -124,18 +117,13 @@ func asUser(t *testing.T, s *servers.ZooKeeper, pool string) {
 	}
 	fill.Pool += "-own"
 	own := open(t, Config{Servers: []string{s.Addr}, Username: "idproxy", Password: "secret"})
-	if _, err := own.Workers().Add(t.Context(), fill); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(own.Workers().Add(t.Context(), fill)).Must(t)
 	own.leave(own.conn)
 	fill.Numbers = 3
-	if n, err := own.Workers().Add(t.Context(), fill); err != nil || n != 1 {
-		t.Errorf("in another session: %d, %v", n, err)
-	}
+	assert.Of(own.Workers().Add(t.Context(), fill)).Equal(t, "in another session", 1)
 	for _, c := range []Config{{}, {Username: "idproxy", Password: "other"}} {
 		c.Servers = []string{s.Addr}
-		if _, err := open(t, c).Workers().List(t.Context(), fill.Pool); !Denied(err) {
-			t.Errorf("user %q with password %q: %v", c.Username, c.Password, err)
-		}
+		_, err := open(t, c).Workers().List(t.Context(), fill.Pool)
+		assert.True(t, Denied(err), "user %q with password %q: %v", c.Username, c.Password, err)
 	}
 }

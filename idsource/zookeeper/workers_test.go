@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
 )
@@ -48,23 +49,14 @@ func openJob(j holders.Job) (lease.Store, error) {
 
 func jobAt(t *testing.T, addr, pool string) holders.Job {
 	t.Helper()
-	text, err := json.Marshal(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(json.Marshal(addr)).Must(t)
 	return holders.Job{Store: text, Pool: pool, Rules: holders.Brisk.Lasting()}
 }
 
 func owned(t *testing.T, s *servers.ZooKeeper, err error) *servers.ZooKeeper {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.Must(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Stop()) })
 	return s
 }
 
@@ -76,15 +68,8 @@ func newServer(t *testing.T) *servers.ZooKeeper {
 
 func open(t *testing.T, c Config) *Store {
 	t.Helper()
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := assert.Of(New(c)).Must(t)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s
 }
 
@@ -96,9 +81,7 @@ func newStore(t *testing.T, s *servers.ZooKeeper) *Store {
 // again does something to a server that is not running, and starts it again.
 func again(t *testing.T, s *servers.ZooKeeper, do func() error) {
 	t.Helper()
-	if err := errors.Join(s.Kill(), do(), s.Start(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(s.Kill(), do(), s.Start(t.Context())))
 }
 
 func pause(s *servers.ZooKeeper) func(away bool) error {
@@ -180,23 +163,17 @@ func standaloneOnData(t *testing.T, s *servers.ZooKeeper) {
 	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
 	for name, store := range map[string]*Store{"known": old, "new": newStore(t, s)} {
 		for range 2 { // a client that was connected may find out at the second try
-			if r, err := store.Workers().Take(t.Context(), ask); err == nil {
-				t.Errorf("%s store: %+v from a server that does not tell of its past", name, r)
-			}
+			r, err := store.Workers().Take(t.Context(), ask)
+			assert.True(t, err != nil, "%s store: %+v from a server that does not tell of its past", name, r)
 		}
-		if err := store.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "standaloneEnabled=false") {
-			t.Errorf("%s store: %v", name, err)
-		}
+		assert.Fails(t, name+" store", store.Ping(t.Context()), "standaloneEnabled=false")
 	}
 }
 
 // speaker is a server that answers srvr, and is silent otherwise.
 func speaker(t *testing.T, says string) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -232,9 +209,7 @@ func leavesSilent(t *testing.T, s *servers.ZooKeeper) {
 				break
 			}
 		}
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, err, name)
 	}
 }
 
@@ -255,10 +230,7 @@ func (c *counted) Close() error {
 func TestCloseSilent(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]bool{"client in use": false, "client that was left": true} {
-		s, err := New(Config{Servers: []string{speaker(t, "Mode: follower\n")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := assert.Of(New(Config{Servers: []string{speaker(t, "Mode: follower\n")}})).Must(t)
 		s.session = time.Minute
 		var wires atomic.Int32
 		s.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -283,20 +255,15 @@ func TestCloseSilent(t *testing.T) {
 			<-asked
 		}
 		began := time.Now()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Close())
 		if !leave {
-			if err := <-asked; err == nil {
-				t.Errorf("%s: a server that says nothing has answered", name)
-			}
+			assert.Fails(t, name+": a server that says nothing has answered", <-asked, "")
 		}
 		for wires.Load() > 0 && time.Since(began) < time.Minute {
 			time.Sleep(time.Millisecond)
 		}
-		if n := wires.Load(); n > 0 {
-			t.Errorf("%s: %d connections are open %v after Close was called", name, n, time.Since(began))
-		}
+		n := wires.Load()
+		assert.True(t, n <= 0, "%s: %d connections are open %v after Close was called", name, n, time.Since(began))
 		cancel()
 	}
 }
@@ -305,9 +272,7 @@ func TestCloseSilent(t *testing.T) {
 func TestModeUnsaid(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{Servers: []string{speaker(t, "srvr is not executed because it is not in the whitelist.\n")}})
-	if err := s.Ping(t.Context()); !errors.Is(err, errModeUnsaid) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, "s.Ping(t.Context())", s.Ping(t.Context()), errModeUnsaid)
 }
 
 // TestStandalone: a server without epochs is refused, and the refusal says what to do.
@@ -316,7 +281,5 @@ func TestStandalone(t *testing.T) {
 	s, err := servers.StartZooKeeperStandalone(t.Context())
 	owned(t, s, err)
 	_, err = newStore(t, s).Workers().Add(t.Context(), lease.Fill{Pool: "p", Shape: holders.Shape(), Numbers: 1, Fresh: true, Rules: holders.Brisk})
-	if err == nil || !strings.Contains(err.Error(), "standaloneEnabled=false") {
-		t.Errorf("numbers of a server that does not tell of its past: %v", err)
-	}
+	assert.Fails(t, "numbers of a server that does not tell of its past", err, "standaloneEnabled=false")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os/exec"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 	"idproxy/proxy/wire"
 )
@@ -20,16 +22,10 @@ import (
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	only := width.Of("INSERT of one row", "") // of all statements
-	if err := run(t.Context(), []string{"-rounds=1", "-seconds=0.005", "-connections=8", "-no-idle", "-only=" + only}, &out); err != nil {
-		t.Fatal(err)
-	}
-	if only == "" && !strings.Contains(out.String(), "### An id of a source\n") {
-		t.Error("the id sources are not measured")
-	}
+	assert.Must(t, run(t.Context(), []string{"-rounds=1", "-seconds=0.005", "-connections=8", "-no-idle", "-only=" + only}, &out))
+	assert.True(t, only != "" || strings.Contains(out.String(), "### An id of a source\n"), "the id sources are not measured")
 	processor, latency, found := strings.Cut(out.String(), "### How long statements take at 8 connections\n")
-	if !found {
-		t.Fatalf("no table of how long statements take in:\n%s", &out)
-	}
+	assert.MustTrue(t, found, "no table of how long statements take in:\n%s", &out)
 	statements := map[string]bool{} // whether ids can be filled
 	for _, w := range workloads {
 		statements[w.name] = w.injected
@@ -54,25 +50,18 @@ func TestRun(t *testing.T) {
 			if fillable {
 				want = 5
 			}
-			if seen[name] < want {
-				t.Errorf("%s: figures of %d ways, want %d at least:\n%s", name, seen[name], want, table)
-			}
+			assert.True(t, seen[name] >= want, "%s: figures of %d ways, want %d at least:\n%s", name, seen[name], want, table)
 		}
 	}
 }
 
 func TestParse(t *testing.T) {
 	o, err := parse([]string{"-connections=1,64"})
-	if err != nil || !slices.Equal(o.plan.connections, []int{1, 64}) || o.noIdle {
-		t.Errorf("parse() = %+v, %v, want 1 and 64 connections, and idle sessions", o, err)
-	}
-	if o, err = parse([]string{"-quick"}); err != nil || !slices.Equal(o.plan.connections, []int{8}) || !o.noIdle || o.plan.rounds != 2 {
-		t.Errorf("parse(-quick) = %+v, %v, want two rounds at 8 connections", o, err)
-	}
+	assert.True(t, err == nil && slices.Equal(o.plan.connections, []int{1, 64}) && !o.noIdle, "parse() = %+v, %v, want 1 and 64 connections, and idle sessions", o, err)
+	o, err = parse([]string{"-quick"})
+	assert.True(t, err == nil && slices.Equal(o.plan.connections, []int{8}) && o.noIdle && o.plan.rounds == 2, "parse(-quick) = %+v, %v, want two rounds at 8 connections", o, err)
 	for _, bad := range []string{"-connections=", "-connections=8,0", "-connections=x", "-rounds=-1", "-seconds=0", "more"} {
-		if _, err := parse([]string{bad}); err == nil {
-			t.Errorf("parse(%s) goes well", bad)
-		}
+		assert.Of(parse([]string{bad})).Fails(t, "parse("+bad+") goes well", "")
 	}
 }
 
@@ -96,9 +85,7 @@ func TestScan(t *testing.T) {
 			var done bool
 			var err error
 			for i := 0; i < len(tt.in); i += step {
-				if done || err != nil {
-					t.Errorf("%s, %d bytes at a time: done = %v, err = %v after %d of %d bytes", tt.name, step, done, err, i, len(tt.in))
-				}
+				assert.True(t, !done && err == nil, "%s, %d bytes at a time: done = %v, err = %v after %d of %d bytes", tt.name, step, done, err, i, len(tt.in))
 				c.buf = append(c.buf, tt.in[i:i+step]...)
 				c.w += step
 				done, err = c.scan()
@@ -107,9 +94,7 @@ func TestScan(t *testing.T) {
 			if err != nil {
 				message = err.Error()
 			}
-			if !done || message != tt.wantErr {
-				t.Errorf("%s, %d bytes at a time: done = %v, err = %v, want true, %q", tt.name, step, done, err, tt.wantErr)
-			}
+			assert.True(t, done && message == tt.wantErr, "%s, %d bytes at a time: done = %v, err = %v, want true, %q", tt.name, step, done, err, tt.wantErr)
 		}
 	}
 }
@@ -120,12 +105,8 @@ func TestRatio(t *testing.T) {
 	}
 	// The machine is twice as slow in the second round, for both.
 	got := ratioOf([]sample{round(11), round(24), round(14)}, []sample{round(10), round(20), round(10)}, sample.cpuPerStatement)
-	if want := (spread{1.2, 1.1, 1.4}); got != want {
-		t.Errorf("ratioOf() = %v, want %v", got, want)
-	}
-	if got, want := spreadOf([]float64{9, 1, 2, 3, 4, 5, 6, 7}), (spread{4.5, 3, 6}); got != want {
-		t.Errorf("spreadOf() = %v, want %v", got, want)
-	}
+	assert.Equal(t, "ratioOf()", got, (spread{1.2, 1.1, 1.4}))
+	assert.Equal(t, "spreadOf()", spreadOf([]float64{9, 1, 2, 3, 4, 5, 6, 7}), (spread{4.5, 3, 6}))
 }
 
 func TestParseSysbench(t *testing.T) {
@@ -138,12 +119,8 @@ Latency histogram (values are in milliseconds)
 `
 	got, err := parseSysbench(histogram)
 	want := sample{statements: 100, p50: 43 * time.Microsecond, p99: 12052 * time.Microsecond, cpu: 1500 * time.Microsecond}
-	if err != nil || got != want {
-		t.Errorf("parseSysbench() = %+v, %v, want %+v", got, err, want)
-	}
-	if _, err := parseSysbench("FATAL: no\n"); err == nil {
-		t.Error("an output without figures was read")
-	}
+	assert.True(t, err == nil && got == want, "parseSysbench() = %+v, %v, want %+v", got, err, want)
+	assert.Of(parseSysbench("FATAL: no\n")).Fails(t, "an output without figures was read", "")
 }
 
 func TestParseProfile(t *testing.T) {
@@ -167,27 +144,21 @@ func TestMedianAndPercentile(t *testing.T) {
 		in   []float64
 		want float64
 	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 9}, 3}} {
-		if got := median(tt.in); got != tt.want {
-			t.Errorf("median(%v) = %v, want %v", tt.in, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("median(%v)", tt.in), median(tt.in), tt.want)
 	}
 	var sorted []time.Duration
 	for i := range 200 {
 		sorted = append(sorted, time.Duration(i))
 	}
 	for p, want := range map[int]time.Duration{0: 0, 50: 100, 99: 198, 100: 199} {
-		if got := percentile(sorted, p); got != want {
-			t.Errorf("percentile(%d) = %d, want %d", p, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("percentile(%d)", p), percentile(sorted, p), want)
 	}
 }
 
 // Rewriting is measured without a server.
 func TestRewriting(t *testing.T) {
 	var out strings.Builder
-	if err := rewriting(&out); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, rewriting(&out))
 	t.Log(out.String())
 	if n := strings.Count(out.String(), "| 0 |\n"); n != 3 {
 		t.Errorf("%d of 3 lines without allocations:\n%s", n, out.String())

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // What the environment changes: for how long TestChaos does harm, what its choices come from, how
@@ -32,10 +34,7 @@ func setting[T any](t *testing.T, name string, otherwise T, parse func(string) (
 	if text == "" {
 		return otherwise
 	}
-	v, err := parse(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	v := assert.Of(parse(text)).Must(t, name)
 	return v
 }
 
@@ -61,12 +60,8 @@ func TestChaos(t *testing.T) {
 	for i := range setting(t, runsVariable, 1, strconv.Atoi) {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 			r, done := chaos(t, seed+uint64(i), lasts, true)
-			if r.twice > 0 {
-				t.Errorf("%d ids came twice; what was done:\n%s", r.twice, done)
-			}
-			if r.ids < 100_000 {
-				t.Errorf("%d ids are too few to say anything", r.ids)
-			}
+			assert.True(t, r.twice <= 0, "%d ids came twice; what was done:\n%s", r.twice, done)
+			assert.True(t, r.ids >= 100_000, "%d ids are too few to say anything", r.ids)
 			if path := os.Getenv(sumVariable); path != "" {
 				sum(t, path, r)
 			}
@@ -98,24 +93,16 @@ func chaos(t *testing.T, seed uint64, lasts time.Duration, fence bool) (r result
 func sum(t *testing.T, path string, r result) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	_, err = fmt.Fprintln(f, r)
-	if err := errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(err, f.Close()))
+	text := assert.Of(os.ReadFile(path)).Must(t)
 	var all result
 	runs := 0
 	for line := range strings.Lines(string(text)) {
 		var one result
-		if one, err = parseResult(line); err != nil {
-			t.Fatalf("%s: %q: %v", path, line, err)
-		}
+		one, err = parseResult(line)
+		assert.Must(t, err, fmt.Sprintf("%s: %q", path, line))
 		runs++
 		all.lasts += one.lasts
 		all.ids, all.answers, all.twice = all.ids+one.ids, all.answers+one.answers, all.twice+one.twice
@@ -135,10 +122,7 @@ func parseResult(line string) (r result, err error) {
 // TestSum shows the sum a file of two runs.
 func TestSum(t *testing.T) {
 	want := result{seed: 1795348253933091048, lasts: 5 * time.Minute, ids: 130_000_000, answers: 400_000, twice: 3}
-	if got, err := parseResult(want.String() + "\n"); err != nil || got != want {
-		t.Errorf("%q is read as %v, %v", want, got, err)
-	}
-	if got, err := parseResult("seed 1 lasts 5m0s: no ids\n"); err == nil {
-		t.Errorf("a broken line is read as %v", got)
-	}
+	assert.Of(parseResult(want.String()+"\n")).Equal(t, fmt.Sprintf("%q is read as", want), want)
+	got, err := parseResult("seed 1 lasts 5m0s: no ids\n")
+	assert.True(t, err != nil, "a broken line is read as %v", got)
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 const clockConfiguration = `
@@ -46,13 +48,9 @@ func TestClockAndLoss(t *testing.T) {
 			time.Sleep(between)
 			n.kill(t)
 			clock.Ahead(0)
-			if err := os.RemoveAll(filepath.Join(n.dir, "idproxy-leases")); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.RemoveAll(filepath.Join(n.dir, "idproxy-leases")))
 			if loses {
-				if _, err := r.Do("FLUSHALL"); err != nil {
-					t.Fatal(err)
-				}
+				assert.Of(r.Do("FLUSHALL")).Must(t)
 				addTwo(t, n)
 			}
 			n.start(t)
@@ -63,9 +61,7 @@ func TestClockAndLoss(t *testing.T) {
 			n.stop(t)
 			f := a.into.check()
 			t.Logf("%d ids, %d twice", f.ids, f.twice)
-			if loses != (f.twice > 0) {
-				t.Errorf("the store lost its pool: %t; %d ids twice", loses, f.twice)
-			}
+			assert.True(t, loses == (f.twice > 0), "the store lost its pool: %t; %d ids twice", loses, f.twice)
 		})
 	}
 }
@@ -74,9 +70,8 @@ func TestClockAndLoss(t *testing.T) {
 func addTwo(t *testing.T, n *node, more ...string) {
 	t.Helper()
 	args := append([]string{"worker", "--config", n.config(), "add", "2"}, more...)
-	if out, err := exec.Command(n.program, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
+	out, err := exec.Command(n.program, args...).CombinedOutput()
+	assert.Must(t, err, args, string(out))
 }
 
 // giveMore waits for ids.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -35,10 +36,7 @@ const (
 
 func newClock(t *testing.T) *servers.Clock {
 	t.Helper()
-	c, err := servers.NewClock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := assert.Of(servers.NewClock()).Must(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -18,18 +19,10 @@ func TestFaultsAreInTestBuildsOnly(t *testing.T) {
 		{"as users get it", func() (string, error) { return harness.BuildPlain() }, false},
 		{"for tests", harness.BuildFaults, true},
 	} {
-		path, err := build.make()
-		if err != nil {
-			t.Fatal(err)
-		}
-		program, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := assert.Of(build.make()).Must(t)
+		program := assert.Of(os.ReadFile(path)).Must(t)
 		for _, trace := range []string{harness.FaultsVariable, "idproxy/idsource/faults"} {
-			if got := bytes.Contains(program, []byte(trace)); got != build.want {
-				t.Errorf("the program %s has %s: %t", build.name, trace, got)
-			}
+			assert.Equal(t, "the program "+build.name+" has "+trace, bytes.Contains(program, []byte(trace)), build.want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -31,24 +32,18 @@ func TestFence(t *testing.T) {
 	for _, fence := range []bool{true, false} {
 		t.Run(fmt.Sprintf("fence %t", fence), func(t *testing.T) {
 			t.Parallel()
-			r, err := servers.StartRedis(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := assert.Of(servers.StartRedis(t.Context())).Must(t)
 			t.Cleanup(func() { _ = r.Stop() })
 			n := newNode(t, 0, nil)
 			n.configure(t, fmt.Sprintf(fenceConfiguration, n.sqlSocket(), r.Addr, n.idsSocket()))
-			if out, err := exec.Command(n.program, "worker", "--config", n.config(), "add", "4", "--new-pool").CombinedOutput(); err != nil {
-				t.Fatalf("worker add: %v\n%s", err, out)
-			}
+			out, err := exec.Command(n.program, "worker", "--config", n.config(), "add", "4", "--new-pool").CombinedOutput()
+			assert.Must(t, err, "worker add", string(out))
 			if !fence {
 				n.faults.NoFence()
 			}
 			for source, twice := range leapAndCount(t, n, fence) {
 				t.Logf("%s: %d ids twice", source, twice)
-				if fence != (twice == 0) {
-					t.Errorf("%s: fence %t, %d ids twice", source, fence, twice)
-				}
+				assert.True(t, fence == (twice == 0), "%s: fence %t, %d ids twice", source, fence, twice)
 			}
 		})
 	}
@@ -105,9 +100,7 @@ func leapAndCount(t *testing.T, n *node, fence bool) map[string]uint64 {
 	twice := map[string]uint64{}
 	for _, a := range askers {
 		f := a.into.check()
-		if len(f.outside) > 0 {
-			t.Errorf("%s: ids outside of the column: %v", a.source, f.outside)
-		}
+		assert.True(t, len(f.outside) == 0, "%s: ids outside of the column: %v", a.source, f.outside)
 		twice[a.source] = f.twice
 	}
 	return twice

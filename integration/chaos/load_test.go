@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/assert"
 )
 
 // patience is how long a client waits for an answer. It is shorter than a process is stopped for.
@@ -147,9 +149,7 @@ func (w *writer) write(ctx context.Context, t testing.TB, random *rand.Rand) {
 		switch {
 		case err == nil:
 			first, err := r.LastInsertId()
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			w.mu.Lock()
 			w.firsts = append(w.firsts, first)
 			w.mu.Unlock()
@@ -172,27 +172,20 @@ func (w *writer) check(t testing.TB, rows map[int64]bool) {
 			missing++
 		}
 	}
-	if missing > 0 {
-		t.Errorf("%s: %d of %d ids that OK packets told are in no row", w.table, missing, len(w.firsts))
-	}
+	assert.True(t, missing <= 0, "%s: %d of %d ids that OK packets told are in no row", w.table, missing, len(w.firsts))
 }
 
 // readRows adds the ids of a table to a record.
 func readRows(t testing.TB, db *sql.DB, table string, into *record) map[int64]bool {
 	t.Helper()
 	found := map[int64]bool{}
-	r, err := db.Query("SELECT id FROM " + table + " ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := assert.Of(db.Query("SELECT id FROM " + table + " ORDER BY id")).Must(t)
 	defer r.Close() //nolint:errcheck // Err below says it
 	var last int64
 	n := uint64(0)
 	for r.Next() {
 		var id int64
-		if err := r.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, r.Scan(&id))
 		found[id] = true
 		if n > 0 && id != last+1 {
 			into.add(last, n, rows)
@@ -203,8 +196,6 @@ func readRows(t testing.TB, db *sql.DB, table string, into *record) map[int64]bo
 	if n > 0 {
 		into.add(last, n, rows)
 	}
-	if err := r.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.Err())
 	return found
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // apart is how far disasters of Redis are from each other: two within reclaim are not covered.
@@ -140,9 +142,7 @@ func (n *nemesis) dump() {
 
 func (n *nemesis) must(answer string, err error) {
 	n.t.Helper()
-	if err != nil {
-		n.t.Fatalf("%v %v", answer, err)
-	}
+	assert.Must(n.t, err, answer)
 }
 
 // restart ends a process and starts it, now and then as on another host.
@@ -156,9 +156,7 @@ func (n *nemesis) restart(one *node) {
 	}
 	fresh := n.random.IntN(4) == 0
 	if fresh {
-		if err := os.RemoveAll(filepath.Join(one.dir, "idproxy-leases")); err != nil {
-			n.t.Fatal(err)
-		}
+		assert.Must(n.t, os.RemoveAll(filepath.Join(one.dir, "idproxy-leases")))
 	}
 	n.did(how, "process %d, without its lease: %t", one.number, fresh)
 	one.start(n.t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 )
@@ -33,15 +34,9 @@ func (n *node) config() string    { return filepath.Join(n.dir, "idproxy.yaml") 
 
 func newNode(t testing.TB, number uint8, stores map[string]string) *node {
 	t.Helper()
-	program, err := harness.BuildFaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.BuildFaults()).Must(t)
 	// The path of a unix socket has 107 bytes at most, a test's folder may have more.
-	dir, err := os.MkdirTemp("", "chaos")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := assert.Of(os.MkdirTemp("", "chaos")).Must(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	n := &node{number: number, dir: dir, program: program, faults: harness.NewFaults(t, filepath.Join(dir, "faults")), relays: map[string]*relay{}}
 	for name, addr := range stores {
@@ -63,9 +58,7 @@ func (n *node) ways(to string) (all []*relay) {
 // configure writes its configuration.
 func (n *node) configure(t testing.TB, text string) {
 	t.Helper()
-	if err := os.WriteFile(n.config(), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(n.config(), []byte(text), 0o600))
 }
 
 func (n *node) start(t testing.TB) {
@@ -76,23 +69,17 @@ func (n *node) start(t testing.TB) {
 		Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()},
 		Log: filepath.Join(n.dir, "log"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 }
 
 func (n *node) signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
-	if err := n.proc.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, n.proc.Signal(sig))
 }
 
 func (n *node) kill(t testing.TB) {
 	t.Helper()
-	if err := n.proc.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, n.proc.Kill())
 }
 
 // leap moves the clocks ahead, kills the program and starts it with the clocks put right: when

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -64,16 +65,11 @@ func TestOutage(t *testing.T) {
 			s := harness.MariaDB(t)
 			name := harness.Database(t, s)
 			direct := harness.Open(t, s.Config(name), "")
-			if _, err := direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")).Must(t)
 			var store string
 			var n *node
 			if tt.store == "redis" {
-				r, err := servers.StartRedis(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := assert.Of(servers.StartRedis(t.Context())).Must(t)
 				t.Cleanup(func() { _ = r.Stop() })
 				n = newNode(t, 0, map[string]string{"away": r.Addr})
 				store = fmt.Sprintf("{redis: {addrs: [%q]}}", n.relays["away"].addr)
@@ -85,9 +81,8 @@ func TestOutage(t *testing.T) {
 			}
 			n.configure(t, fmt.Sprintf(outageConfiguration, n.sqlSocket(), s.Addr, store, tt.source))
 			if tt.store == "redis" {
-				if out, err := exec.Command(n.program, "worker", "--config", n.config(), "add", "4", "--new-pool").CombinedOutput(); err != nil {
-					t.Fatalf("worker add: %v\n%s", err, out)
-				}
+				out, err := exec.Command(n.program, "worker", "--config", n.config(), "add", "4", "--new-pool").CombinedOutput()
+				assert.Must(t, err, "worker add", string(out))
 			}
 			n.start(t)
 			pid := n.proc.PID()
@@ -125,9 +120,7 @@ func TestOutage(t *testing.T) {
 			case tt.time < o.lasts && !failed:
 				t.Errorf("no INSERT failed: the outage was too short to say anything")
 			}
-			if n.proc.PID() != pid {
-				t.Error("the process was started again")
-			}
+			assert.True(t, n.proc.PID() == pid, "the process was started again")
 			n.stop(t)
 		})
 	}
@@ -178,9 +171,7 @@ func suffer(t *testing.T, n *node, database string, o outage, fails bool) (all [
 	}
 	load.Go(func() { // what needs no id
 		for ctx.Err() == nil {
-			if _, err := db.Exec("UPDATE t SET a = 2 WHERE id = 0"); err != nil {
-				t.Errorf("UPDATE: %v", err)
-			}
+			assert.Of(db.Exec("UPDATE t SET a = 2 WHERE id = 0")).NoError(t, "UPDATE")
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
@@ -224,10 +215,7 @@ func openSocket(t *testing.T, n *node, database string) *sql.DB {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = servers.AppUser, servers.AppPassword, "unix", n.sqlSocket(), database
 	c.Logger = &mysql.NopLogger{} // it may not listen yet
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := assert.Of(mysql.NewConnector(c)).Must(t)
 	db := sql.OpenDB(connector)
 	db.SetMaxIdleConns(inserters + 1)
 	return db

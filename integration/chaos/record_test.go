@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // run is what one answer brought: the ids from first to last.
@@ -116,8 +118,7 @@ func TestRecord(t *testing.T) {
 		for i := range tt.last {
 			r.add(tt.last[i], tt.n[i], 0)
 		}
-		if f := r.check(); int(f.twice) != tt.twice || len(f.outside) != tt.outside {
-			t.Errorf("%s: %+v, want %d twice and %d outside", tt.name, f, tt.twice, tt.outside)
-		}
+		f := r.check()
+		assert.True(t, int(f.twice) == tt.twice && len(f.outside) == tt.outside, "%s: %+v, want %d twice and %d outside", tt.name, f, tt.twice, tt.outside)
 	}
 }

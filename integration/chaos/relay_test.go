@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // mode is what a relay does with what comes.
@@ -41,10 +43,7 @@ type relay struct {
 
 func newRelay(t testing.TB, to string) *relay {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	r := &relay{addr: ln.Addr().String(), ln: ln, first: to, to: to, changed: make(chan struct{}), clients: map[net.Conn]struct{}{}, servers: map[net.Conn]struct{}{}}
 	r.wg.Go(r.serve)
 	t.Cleanup(func() {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -134,9 +135,8 @@ func (w *world) startServers(t *testing.T) {
 	}
 	w.keeps = startRedis(t, keepsClock, "--appendonly", "yes", "--appendfsync", "always")
 	var err error
-	if w.etcd, err = servers.StartEtcdCluster(t.Context(), members); err != nil {
-		t.Fatal(err)
-	}
+	w.etcd, err = servers.StartEtcdCluster(t.Context(), members)
+	assert.Must(t, err)
 	for _, e := range w.etcd {
 		t.Cleanup(func() { _ = e.Stop() })
 	}
@@ -158,10 +158,7 @@ func (w *world) startServers(t *testing.T) {
 
 func startRedis(t *testing.T, c *servers.Clock, args ...string) *servers.Redis {
 	t.Helper()
-	r, err := servers.StartRedisClock(t.Context(), c, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := assert.Of(servers.StartRedisClock(t.Context(), c, args...)).Must(t)
 	t.Cleanup(func() { _ = r.Stop() })
 	return r
 }
@@ -192,22 +189,17 @@ func (w *world) readdress(t testing.TB) {
 		}
 		return w.nodes[0].relays[store].first
 	})
-	if err := os.WriteFile(w.direct, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(w.direct, []byte(text), 0o600))
 }
 
 func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
 	t.Helper()
 	connector, err := mysql.NewConnector(s.Config(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	db := sql.OpenDB(connector)
 	_, err = db.Exec(statement)
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	err = errors.Join(err, db.Close())
+	assert.Must(t, err, statement)
 }
 
 // addNumbers does what an administrator does who finds the pool of a source gone, or its numbers
@@ -221,9 +213,8 @@ func (w *world) addNumbers(t testing.TB, source string, n int) {
 // command runs a command of the program.
 func (w *world) command(t testing.TB, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(w.nodes[0].program, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
-	}
+	out, err := exec.Command(w.nodes[0].program, args...).CombinedOutput()
+	assert.Must(t, err, args, string(out))
 }
 
 // begin starts the processes and those who want ids.

@@ -6,20 +6,17 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
 func TestC(t *testing.T) {
 	need(t, "gcc", "mariadb_config")
 	program := filepath.Join(t.TempDir(), "stmt")
-	flags, err := exec.Command("mariadb_config", "--cflags", "--libs").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	flags := assert.Of(exec.Command("mariadb_config", "--cflags", "--libs").Output()).Must(t)
 	args := append([]string{"-std=gnu11", "-Wall", "-O1", "-o", program, "c/stmt.c"}, strings.Fields(string(flags))...)
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil || len(out) > 0 {
-		t.Fatalf("compile c/stmt.c: %v\n%s", err, out)
-	}
+	out, err := exec.Command("gcc", args...).CombinedOutput()
+	assert.MustTrue(t, err == nil && len(out) == 0, "compile c/stmt.c: %v\n%s", err, out)
 	const prepared = "repeated bound batch two upsert failed rollback direct cursor reset reprepared no_list"
 	testClients(
 		t,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -94,22 +95,14 @@ func newSite(t *testing.T, server *servers.Server, ddl string) site {
 	account := fmt.Sprintf("'%s'@'%%'", s.db)
 	ddl += fmt.Sprintf(";\nCREATE USER %s IDENTIFIED BY '%s';\nGRANT ALL ON %s.* TO %[1]s", account, servers.AppPassword, s.db)
 	for _, statement := range strings.Split(ddl, ";\n") {
-		if _, err := s.pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(s.pool.Exec(statement)).Must(t)
 	}
-	t.Cleanup(func() {
-		if _, err := s.pool.Exec("DROP USER " + account); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.Of(s.pool.Exec("DROP USER " + account)).NoError(t) })
 	// MySQL asks for more at an account's first login, which not every client can give without TLS.
 	config := server.Config(s.db)
 	config.User = s.db
 	first := harness.Open(t, config, "")
-	if err := errors.Join(first.Ping(), first.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(first.Ping(), first.Close()))
 	return s
 }
 
@@ -119,9 +112,7 @@ func (s site) run(t *testing.T, c client) string {
 	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
 	defer cancel()
 	host, port, err := net.SplitHostPort(s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	made := c.command(s.addr, s.db)
 	cmd := exec.CommandContext(ctx, made.Path, made.Args[1:]...)
 	cmd.Stdin, cmd.Env, cmd.WaitDelay = made.Stdin, made.Environ(), 5*time.Second
@@ -155,9 +146,7 @@ func (s site) commands(t *testing.T) string {
 	err := s.pool.QueryRow(`SELECT GROUP_CONCAT(event_name, '=', count_star ORDER BY event_name SEPARATOR ' ')
 		FROM performance_schema.events_statements_summary_by_user_by_event_name
 		WHERE user=? AND event_name IN ('statement/com/Execute', 'statement/com/Bulk_execute')`, s.db).Scan(&text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	return "commands " + text + "\n"
 }
 
@@ -172,20 +161,13 @@ func (s site) rows(t *testing.T) string {
 		"SELECT CONCAT_WS(' ','items',id,IFNULL(order_id,'NULL'),IFNULL(s,'NULL')) FROM items ORDER BY id",
 		"SELECT CONCAT_WS(' ','plain',id,IFNULL(order_id,'NULL'),IFNULL(s,'NULL')) FROM plain ORDER BY id",
 	} {
-		rows, err := s.pool.Query(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := assert.Of(s.pool.Query(query)).Must(t)
 		for rows.Next() {
 			var row string
-			if err := rows.Scan(&row); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, rows.Scan(&row))
 			fmt.Fprintln(&text, "table", row)
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, errors.Join(rows.Err(), rows.Close()))
 	}
 	return text.String()
 }
@@ -201,9 +183,7 @@ func (s site) fromSource(t *testing.T) (generated, strange int) {
 		var all, own, ours int
 		err := s.pool.QueryRow("SELECT COUNT(*), COUNT(CASE WHEN id BETWEEN 1 AND ? THEN 1 END), COUNT(CASE WHEN id BETWEEN ? AND ? THEN 1 END) FROM "+
 			table, explicitBelow, first, first+seriesLength).Scan(&all, &own, &ours)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		generated, strange = generated+ours, strange+all-own-ours
 	}
 	return generated, strange
@@ -255,23 +235,16 @@ func testClients(t *testing.T, clients ...client) {
 func testClient(t *testing.T, server *servers.Server, c client) string {
 	t.Helper()
 	native := nativeNames().replace(nativeSite(t, server).run(t, c))
-	if wrong := c.incomplete(native); wrong != nil {
-		t.Fatalf("on the server itself: %q\n%s", wrong, native)
-	}
+	wrong := c.incomplete(native)
+	assert.MustTrue(t, wrong == nil, "on the server itself: %q\n%s", wrong, native)
 	behind := proxiedSite(t, server)
 	proxied := proxiedNames().replace(behind.run(t, c))
-	if diff := cmp.Diff(strings.Split(native, "\n"), strings.Split(proxied, "\n")); diff != "" {
-		t.Errorf("- on the server itself, + through idproxy:\n%s\nthrough idproxy:\n%s", diff, proxied)
-	}
-	if generated, strange := behind.fromSource(t); generated < minGenerated || strange > 0 {
-		t.Errorf("%d rows with ids of the source, %d with strange ids", generated, strange)
-	}
-	if err := behind.refusals(); err != nil {
-		t.Error(err)
-	}
-	if zlib := strings.Contains(behind.proxy.Log(), " compression=zlib"); zlib != c.zlib {
-		t.Errorf("compressed connections: %t, want %t", zlib, c.zlib)
-	}
+	diff := cmp.Diff(strings.Split(native, "\n"), strings.Split(proxied, "\n"))
+	assert.True(t, diff == "", "- on the server itself, + through idproxy:\n%s\nthrough idproxy:\n%s", diff, proxied)
+	generated, strange := behind.fromSource(t)
+	assert.True(t, generated >= minGenerated && strange <= 0, "%d rows with ids of the source, %d with strange ids", generated, strange)
+	assert.NoError(t, behind.refusals())
+	assert.Equal(t, "compressed connections", strings.Contains(behind.proxy.Log(), " compression=zlib"), c.zlib)
 	t.Logf("%s:\n%s", c.name, native)
 	return native
 }
@@ -293,9 +266,7 @@ func (s site) refusals() error {
 func testWithoutProxy(t *testing.T, server *servers.Server, c client, native string) {
 	t.Helper()
 	plain := proxiedNames().replace(plainSite(t, server).run(t, c))
-	if native == plain {
-		t.Errorf("plain tables without idproxy pass as well:\n%s", plain)
-	}
+	assert.True(t, native != plain, "plain tables without idproxy pass as well:\n%s", plain)
 }
 
 // need fails a test that lacks one of these programs or files.
@@ -306,18 +277,13 @@ func need(t *testing.T, paths ...string) {
 		if !strings.Contains(path, "/") {
 			_, err = exec.LookPath(path)
 		}
-		if err != nil {
-			t.Fatalf("%v\nrun: scripts/install-servers.sh clients", err)
-		}
+		assert.MustTrue(t, err == nil, "%v\nrun: scripts/install-servers.sh clients", err)
 	}
 }
 
 // tool is a path in the folder that scripts/install-servers.sh installs into.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../.tools/clients", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := assert.Of(filepath.Abs(filepath.Join("../../.tools/clients", name))).Must(t)
 	return path
 }

@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 )
 
@@ -23,9 +24,8 @@ func TestCompressedClients(t *testing.T) {
 	width.Wide(t, "one library is in TestCompressed")
 	need(t, "php", "perl", "java", "javac", connector)
 	dir := t.TempDir()
-	if out, err := exec.Command("javac", "-encoding", "UTF-8", "-d", dir, "java/Clients.java").CombinedOutput(); err != nil {
-		t.Fatalf("compile java/Clients.java: %v\n%s", err, out)
-	}
+	out, err := exec.Command("javac", "-encoding", "UTF-8", "-d", dir, "java/Clients.java").CombinedOutput()
+	assert.Must(t, err, "compile java/Clients.java", string(out))
 	java := func(options string) func(addr, db string) *exec.Cmd {
 		return script("java", "-Dfile.encoding=UTF-8", "-cp", dir+":"+connector, "Clients", options)
 	}

@@ -3,16 +3,14 @@ package clients
 import (
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
 // gorm is the program of Go's clients.
 func gorm(t *testing.T) string {
 	t.Helper()
-	program, err := harness.BuildOther("./gorm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.BuildOther("./gorm")).Must(t)
 	return program
 }
 

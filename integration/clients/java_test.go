@@ -3,6 +3,8 @@ package clients
 import (
 	"os/exec"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // connector is MariaDB Connector/J, from Debian.
@@ -11,9 +13,8 @@ const connector = "/usr/share/java/mariadb-java-client.jar"
 func TestJava(t *testing.T) {
 	need(t, "java", "javac", connector)
 	classes := t.TempDir()
-	if out, err := exec.Command("javac", "-encoding", "UTF-8", "-d", classes, "java/Clients.java").CombinedOutput(); err != nil {
-		t.Fatalf("compile java/Clients.java: %v\n%s", err, out)
-	}
+	out, err := exec.Command("javac", "-encoding", "UTF-8", "-d", classes, "java/Clients.java").CombinedOutput()
+	assert.Must(t, err, "compile java/Clients.java", string(out))
 	const scenarios = "single values repeated batch batch_without_keys batch_of_many batch_of_types batch_of_ids batch_of_texts batch_that_fails upsert_batch " +
 		"commit rollback upsert failed explicit zero plain"
 	mode := func(name, options string) client {

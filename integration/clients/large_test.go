@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -25,7 +26,5 @@ mariadb, insertIdAsNumber: insert id number (wrong) and number, in a result bigi
 mariadb, bigIntAsNumber: insert id bigint and bigint, in a result number (wrong)
 `
 	output, _, _ := strings.Cut(s.run(t, client{name: "large ids", command: node(t, "node/large.js")}), "commands ")
-	if "\n"+output != want {
-		t.Errorf("large ids are shown as%s", "\n"+output)
-	}
+	assert.Equal(t, "large ids are shown as", "\n"+output, want)
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -23,9 +24,8 @@ func TestLost(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "lost")
 	compile := func(name string, args ...string) {
-		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-		}
+		out, err := exec.Command(name, args...).CombinedOutput()
+		assert.Must(t, err, fmt.Sprintf("%s %q", name, args), string(out))
 	}
 	compile("sh", "-c", "gcc -std=gnu11 -Wall -O1 -o "+program+" c/lost.c $(mariadb_config --cflags --libs)")
 	compile("javac", "-encoding", "UTF-8", "-cp", connector, "-d", dir, "java/Lost.java")
@@ -70,9 +70,7 @@ var assigned = regexp.MustCompile(`(?m)^.*; ids (\d+) to (\d+) were assigned in 
 func testLost(t *testing.T, server *servers.Server, c client) {
 	s, down := lostSite(t, server)
 	_, port, err := net.SplitHostPort(s.proxy.Addr("down"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	command := c.command
 	c.command = func(addr, db string) *exec.Cmd {
 		cmd := command(addr, db)
@@ -81,9 +79,7 @@ func testLost(t *testing.T, server *servers.Server, c client) {
 	}
 	output := s.run(t, c)
 	m := assigned.FindStringSubmatch(output)
-	if m == nil || m[1] != m[2] || !strings.Contains(m[0], "1158") || !strings.Contains(m[0], "Lost connection to MySQL server during query") {
-		t.Fatalf("the text does not arrive:\n%s", output)
-	}
+	assert.MustTrue(t, m != nil && m[1] == m[2] && strings.Contains(m[0], "1158") && strings.Contains(m[0], "Lost connection to MySQL server during query"), "the text does not arrive:\n%s", output)
 	if !strings.Contains(m[0], "08S01") && !strings.HasPrefix(c.name, "SQLAlchemy") { // which knows no states
 		t.Errorf("no state 08S01 in %q", m[0])
 	}
@@ -91,9 +87,7 @@ func testLost(t *testing.T, server *servers.Server, c client) {
 		t.Errorf("the row is not found by the id in %q:\n%s", m[0], output)
 	}
 	key := regexp.MustCompile(`(?m)^again key=(\d+)`).FindStringSubmatch(output)
-	if key == nil || !strings.Contains(output, "\ntable orders "+key[1]+" again ") {
-		t.Errorf("the connection is not made anew:\n%s", output)
-	}
+	assert.True(t, key != nil && strings.Contains(output, "\ntable orders "+key[1]+" again "), "the connection is not made anew:\n%s", output)
 	// PyMySQL takes the first letters for the state, which no server sends in place of a greeting.
 	unreachable := regexp.MustCompile(`(?m)^connect .*1042.* connect to MySQL server on '` + regexp.QuoteMeta(down) + `' through idproxy: .*connection refused`)
 	if !unreachable.MatchString(output) && !strings.Contains(c.name, "Connector-J") { // which shows -1 for all it is told in place of a greeting
@@ -125,10 +119,7 @@ func losing(t *testing.T, server *servers.Server) (addr string) {
 	if server == nil {
 		return harness.FreeAddr(t)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // The series of ids, of orders and of items. Whatever a test inserts with ids of its own stays far
@@ -82,17 +84,11 @@ func TestNames(t *testing.T) {
 		"row=500000009/500000007/600000001 row=42/NULL row=500000020\nother 700000001 7\n"
 	const want = "single key=K1\nbatch keys=K2,K2+1 affected=2\n" +
 		"row=K2+1/K2+1-2/I1 row=42/NULL row=K3\nother 700000001 7\n"
-	if got := proxiedNames().replace(output); got != want {
-		t.Errorf("names: %s", got)
-	}
+	assert.Equal(t, "names", proxiedNames().replace(output), want)
 	another := strings.NewReplacer("500000007", "700000010", "500000008", "700000011", "500000009", "700000012", "600000001", "800000009",
 		"500000020", "700000031", "700000001", "500000001").Replace(output)
 	got := strings.NewReplacer("other 500000001", "other 700000001").Replace(nativeNames().replace(another))
-	if got != want {
-		t.Errorf("names of other ids: %s", got)
-	}
+	assert.Equal(t, "names of other ids", got, want)
 	gap := strings.ReplaceAll(output, "500000009", "500000010")
-	if proxiedNames().replace(gap) == want {
-		t.Error("a gap in a list of ids is not found")
-	}
+	assert.True(t, proxiedNames().replace(gap) != want, "a gap in a list of ids is not found")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -45,9 +46,8 @@ func TestTextLengths(t *testing.T) {
 				for name, column := range columns {
 					if i == 0 || strings.Contains(column, "latin1") { // what is known of a table is of all sessions
 						s.Must(t, "ALTER TABLE "+name+" COMMENT 'x'")
-						if e := s.Fails(t, "INSERT INTO "+name+" (a) VALUES (1)"); e.Code != 1467 || !strings.Contains(e.Message, "the column holds at most 999:") {
-							t.Errorf("%s, results in %s: %v", column, results, e)
-						}
+						e := s.Fails(t, "INSERT INTO "+name+" (a) VALUES (1)")
+						assert.True(t, e.Code == 1467 && strings.Contains(e.Message, "the column holds at most 999:"), "%s, results in %s: %v", column, results, e)
 					}
 				}
 			}
@@ -78,18 +78,14 @@ func TestCompressed(t *testing.T) {
 		{s, "INSERT INTO fits (a) VALUES (1)", 0, ""},
 	} {
 		tt.session.Must(t, "SET sql_mode = ''")
-		replies, err := tt.session.Query(tt.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		replies := assert.Of(tt.session.Query(tt.text)).Must(t)
 		switch e := replies[0].Err; {
 		case tt.code == 0 && e != nil, tt.code != 0 && (e == nil || e.Code != tt.code || !strings.Contains(e.Message, tt.says)):
 			t.Errorf("%s: %v; want %d that says %q", tt.text, e, tt.code, tt.says)
 		}
 	}
-	if got := s.Value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM wide), (SELECT COUNT(*) FROM bytes), (SELECT COUNT(*) FROM keyed), (SELECT id FROM fits))"); got != "0 0 0 1 1000" {
-		t.Errorf("stored: %s", got)
-	}
+	got := s.Value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM wide), (SELECT COUNT(*) FROM bytes), (SELECT COUNT(*) FROM keyed), (SELECT id FROM fits))")
+	assert.True(t, got == "0 0 0 1 1000", "stored: %s", got)
 }
 
 func newCompressedWorld(t *testing.T, server *servers.Server) *pair.World {

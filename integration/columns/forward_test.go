@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 )
 
 // forwardScripts send statements that are not filled to tables whose rule says unsupported:
@@ -75,17 +77,13 @@ var forwardScripts = []pair.Script{
 
 // TestForwardStoresNoZero checks that no statement that a rule forwards stores 0 for an id.
 func TestForwardStoresNoZero(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			const rule = ", column: id, source: ids, unsupported: forward}"
-			w := pair.New(t, server, "[{table: DB.bare"+rule+", {table: DB.byitself"+rule+", {table: DB.counted"+rule+"]",
-				"CREATE FUNCTION strictly() RETURNS INT DETERMINISTIC BEGIN SET sql_mode='STRICT_ALL_TABLES'; RETURN 1; END",
-				"CREATE PROCEDURE loosely() BEGIN SET sql_mode=''; DO 1; END")
-			if err := os.WriteFile(filepath.Join(server.Dir, "f"), []byte("7\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			w.Run(t, forwardScripts, "DROP TABLE IF EXISTS bare, byitself, counted", "CREATE TABLE bare (id BIGINT NOT NULL, a INT)",
-				"CREATE TABLE byitself (id BIGINT, a INT)", "CREATE TABLE counted (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		const rule = ", column: id, source: ids, unsupported: forward}"
+		w := pair.New(t, server, "[{table: DB.bare"+rule+", {table: DB.byitself"+rule+", {table: DB.counted"+rule+"]",
+			"CREATE FUNCTION strictly() RETURNS INT DETERMINISTIC BEGIN SET sql_mode='STRICT_ALL_TABLES'; RETURN 1; END",
+			"CREATE PROCEDURE loosely() BEGIN SET sql_mode=''; DO 1; END")
+		assert.Must(t, os.WriteFile(filepath.Join(server.Dir, "f"), []byte("7\n"), 0o644))
+		w.Run(t, forwardScripts, "DROP TABLE IF EXISTS bare, byitself, counted", "CREATE TABLE bare (id BIGINT NOT NULL, a INT)",
+			"CREATE TABLE byitself (id BIGINT, a INT)", "CREATE TABLE counted (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+	})
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -29,41 +31,32 @@ func TestColumnGrants(t *testing.T) {
 		{"UPDATE of one column", []string{"SELECT", "INSERT", "UPDATE (a)"}, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2", 1143, []string{"UPDATE command denied", "column 'id'", "UPDATE for ON DUPLICATE"}},
 		{"nothing", []string{"SELECT"}, "INSERT INTO t (a) VALUES (1)", 1142, []string{"INSERT command denied"}},
 	}
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-			direct := wireclient.Open(t, server.Addr, w.DB)
-			for i, tt := range tests {
-				t.Run(tt.name, func(t *testing.T) {
-					user := fmt.Sprintf("grants%d", i)
-					direct.Must(t, "CREATE USER "+user+" IDENTIFIED BY 'grants'")
-					t.Cleanup(func() { direct.Must(t, "DROP USER "+user) })
-					for _, grant := range tt.grants {
-						direct.Must(t, w.Text("GRANT "+grant+" ON DB.t TO "+user))
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+		direct := wireclient.Open(t, server.Addr, w.DB)
+		for i, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				user := fmt.Sprintf("grants%d", i)
+				direct.Must(t, "CREATE USER "+user+" IDENTIFIED BY 'grants'")
+				t.Cleanup(func() { direct.Must(t, "DROP USER "+user) })
+				for _, grant := range tt.grants {
+					direct.Must(t, w.Text("GRANT "+grant+" ON DB.t TO "+user))
+				}
+				s := wireclient.DialAs(t, w.Addr, user, w.DB)
+				var got uint16
+				replies := assert.Of(s.Query(tt.text)).Must(t)
+				message := ""
+				if e := replies[0].Err; e != nil {
+					got, message = e.Code, e.Message
+				}
+				assert.True(t, got == tt.code, "error %d %s; want %d", got, message, tt.code)
+				for _, says := range tt.says {
+					if !strings.Contains(message, w.Text(says)) {
+						t.Errorf("%q lacks %q", message, w.Text(says))
 					}
-					s := wireclient.DialAs(t, w.Addr, user, w.DB)
-					var got uint16
-					replies, err := s.Query(tt.text)
-					if err != nil {
-						t.Fatal(err)
-					}
-					message := ""
-					if e := replies[0].Err; e != nil {
-						got, message = e.Code, e.Message
-					}
-					if got != tt.code {
-						t.Errorf("error %d %s; want %d", got, message, tt.code)
-					}
-					for _, says := range tt.says {
-						if !strings.Contains(message, w.Text(says)) {
-							t.Errorf("%q lacks %q", message, w.Text(says))
-						}
-					}
-				})
-			}
-			if n := direct.Value(t, "SELECT COUNT(*) FROM t WHERE id >= "+fmt.Sprint(pair.SourceStart)); n != "2" {
-				t.Errorf("%s rows; want 2", n)
-			}
-		})
-	}
+				}
+			})
+		}
+		assert.Equal(t, "rows", direct.Value(t, "SELECT COUNT(*) FROM t WHERE id >= "+fmt.Sprint(pair.SourceStart)), "2")
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/wireclient"
 )
@@ -50,9 +51,8 @@ rules: [{table: "%[3]s.*_behind", column: id, source: behind}, {table: "%[3]s.*_
 				s.Must(t, "INSERT INTO first_behind (a) VALUES (1)", "INSERT INTO first_ahead (a) VALUES (1)") // 1000 and 1002 are next
 				for i, tt := range tests {
 					makeTables(i) // only now: a series begins above all tables
-					if e := s.Fails(t, fmt.Sprintf("INSERT INTO behind%d (a) VALUES (1)", i)); e.Code != 1467 {
-						t.Errorf("%s: %v; want 1467, for the source is behind", tt.column, e)
-					}
+					e := s.Fails(t, fmt.Sprintf("INSERT INTO behind%d (a) VALUES (1)", i))
+					assert.True(t, e.Code == 1467, "%s: %v; want 1467, for the source is behind", tt.column, e)
 					s.Must(t, fmt.Sprintf("INSERT INTO ahead%d (a) VALUES (1)", i))
 				}
 			})
@@ -76,9 +76,7 @@ rules: [{table: "%s.t", column: id, source: ids, explicit: keep}]
 `, server.Addr, account, db))
 			s := wireclient.Open(t, proxy.Addr("a"), db)
 			s.Must(t, "BEGIN", "INSERT INTO t (id) VALUES (1), (2), (300)", "INSERT INTO t VALUES (NULL)", "COMMIT")
-			if got := direct.Must(t, "SELECT MAX(id) FROM t").Rows[0][0]; got != "301" {
-				t.Errorf("the id behind 300 is %s", got)
-			}
+			assert.Equal(t, "the id behind 300", direct.Must(t, "SELECT MAX(id) FROM t").Rows[0][0], "301")
 		})
 	}
 }

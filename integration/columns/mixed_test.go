@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -30,10 +31,7 @@ var mixedWhy = map[string]string{
 // mixedTables reads the tables of the documentation.
 func mixedTables(t *testing.T) (tables []mixedTable) {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "semantics", "wildcards.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := assert.Of(os.ReadFile(filepath.Join("..", "..", "docs", "semantics", "wildcards.md"))).Must(t)
 	_, section, _ := strings.Cut(string(doc), "## What a wildcard concerns")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, cell := range regexp.MustCompile("(?m)^\\| `(.*)` \\| (\\w*) ?\\| (\\w+) \\| (\\w+) \\|$").FindAllStringSubmatch(section, -1) {
@@ -125,26 +123,20 @@ func (m *mixedTable) script(text, file string) []string {
 func TestMixedSchemas(t *testing.T) {
 	t.Parallel()
 	all := mixedTables(t)
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			file := filepath.Join(server.Dir, "mixed")
-			if err := os.WriteFile(file, []byte("13\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			tables := slices.DeleteFunc(slices.Clone(all), func(m mixedTable) bool { return m.only != "" && m.only != server.Kind.String() })
-			if len(tables) < 40 {
-				t.Fatalf("%d tables; want 40", len(tables))
-			}
-			for _, wide := range []bool{false, true} {
-				t.Run(map[bool]string{false: "numbers", true: "uuidv7"}[wide], func(t *testing.T) {
-					w := newMixedWorld(t, server, wide)
-					for _, m := range tables {
-						t.Run(m.columns, func(t *testing.T) { w.table(t, m, file) })
-					}
-				})
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		file := filepath.Join(server.Dir, "mixed")
+		assert.Must(t, os.WriteFile(file, []byte("13\n"), 0o644))
+		tables := slices.DeleteFunc(slices.Clone(all), func(m mixedTable) bool { return m.only != "" && m.only != server.Kind.String() })
+		assert.MustTrue(t, len(tables) >= 40, "%d tables; want 40", len(tables))
+		for _, wide := range []bool{false, true} {
+			t.Run(map[bool]string{false: "numbers", true: "uuidv7"}[wide], func(t *testing.T) {
+				w := newMixedWorld(t, server, wide)
+				for _, m := range tables {
+					t.Run(m.columns, func(t *testing.T) { w.table(t, m, file) })
+				}
+			})
+		}
+	})
 }
 
 // mixedWorld is a schema with a wildcard for all of its tables, and one without rules.
@@ -185,21 +177,17 @@ func (w *mixedWorld) table(t *testing.T, m mixedTable, file string) {
 	native := wireclient.Open(t, w.server.Addr, w.other)
 	for _, text := range m.script(mixedScript, file) {
 		got, want := mixedReplies(t, ours, text, w.db), mixedReplies(t, native, text, w.other)
-		if got != want {
-			t.Errorf("%s\n%s\nnatively\n%s", text, got, want)
-		}
+		assert.True(t, got == want, "%s\n%s\nnatively\n%s", text, got, want)
 	}
-	if lines := w.logged(m); len(lines) != 1 || !strings.Contains(lines[0], mixedWhy[fate]) {
-		t.Errorf("logged %q; want one line that says: %s", lines, mixedWhy[fate])
-	}
+	lines := w.logged(m)
+	assert.True(t, len(lines) == 1 && strings.Contains(lines[0], mixedWhy[fate]), "logged %q; want one line that says: %s", lines, mixedWhy[fate])
 }
 
 // filled checks that a table gets an id for each row that has none.
 func (w *mixedWorld) filled(t *testing.T, s *wireclient.Session, m mixedTable) {
 	for _, text := range m.script(filledScript, "") {
-		if got := mixedReplies(t, s, text, w.db); strings.Contains(got, "error") {
-			t.Errorf("%s: %s", text, got)
-		}
+		got := mixedReplies(t, s, text, w.db)
+		assert.True(t, !strings.Contains(got, "error"), "%s: %s", text, got)
 	}
 	made := "id >= 1000"
 	if w.wide {
@@ -211,9 +199,8 @@ func (w *mixedWorld) filled(t *testing.T, s *wireclient.Session, m mixedTable) {
 	if rows := s.Must(t, "SELECT id FROM "+m.name+" WHERE a = 8").Rows; len(rows) != 1 || !w.wide && !strings.HasPrefix(rows[0][0], m.explicit) {
 		t.Errorf("a row that brings %s: %v", m.explicit, rows)
 	}
-	if lines := w.logged(m); len(lines) > 0 {
-		t.Errorf("logged %q", lines)
-	}
+	lines := w.logged(m)
+	assert.True(t, len(lines) == 0, "logged %q", lines)
 }
 
 // logged returns the lines that say why a table is left alone.
@@ -236,10 +223,7 @@ func mixedReplies(t *testing.T, s *wireclient.Session, text, db string) string {
 	if prepared, ok := strings.CutPrefix(text, "PREPARED "); ok {
 		send, text = s.Prepared, prepared
 	}
-	replies, err := send(text)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	replies := assert.Of(send(text)).Must(t, text)
 	var seen []string
 	for _, r := range replies {
 		if r.Err != nil {

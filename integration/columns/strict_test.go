@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -16,33 +17,27 @@ import (
 // Whether a server refuses it, or takes it for 0 and generates, hangs on sql_mode and on the
 // table's engine.
 func TestNoNumberInLaterRows(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`)
-			direct := wireclient.Open(t, server.Addr, w.DB)
-			direct.Must(t, "SET sql_mode=''")
-			outcomes := map[string]int{}
-			for i, engine := range []string{"MyISAM", "INNODB"} {
-				direct.Must(t, fmt.Sprintf("CREATE TABLE t_%s (id BIGINT UNSIGNED PRIMARY KEY, a VARCHAR(10)) ENGINE=%[1]s", engine),
-					fmt.Sprintf("CREATE TABLE %s.t_%s (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a VARCHAR(10)) ENGINE=%[2]s", w.Text("DB_other"), engine))
-				for _, mode := range []string{"", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO"} {
-					for n, way := range waysToInsert(server.Kind, "t_"+engine) {
-						if (n+i+len(mode))%width.Of(2, 1) != 0 { // in each mode half of them, the other half in another
-							continue
-						}
-						got, want := way.outcome(t, w.Addr, w.DB, "t_"+engine, mode), way.outcome(t, server.Addr, w.Text("DB_other"), "t_"+engine, mode)
-						if got != want {
-							t.Errorf("%q, %s: %s, natively %s", mode, way.name, got, want)
-						}
-						outcomes[want]++
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`)
+		direct := wireclient.Open(t, server.Addr, w.DB)
+		direct.Must(t, "SET sql_mode=''")
+		outcomes := map[string]int{}
+		for i, engine := range []string{"MyISAM", "INNODB"} {
+			direct.Must(t, fmt.Sprintf("CREATE TABLE t_%s (id BIGINT UNSIGNED PRIMARY KEY, a VARCHAR(10)) ENGINE=%[1]s", engine),
+				fmt.Sprintf("CREATE TABLE %s.t_%s (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a VARCHAR(10)) ENGINE=%[2]s", w.Text("DB_other"), engine))
+			for _, mode := range []string{"", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO"} {
+				for n, way := range waysToInsert(server.Kind, "t_"+engine) {
+					if (n+i+len(mode))%width.Of(2, 1) != 0 { // in each mode half of them, the other half in another
+						continue
 					}
+					got, want := way.outcome(t, w.Addr, w.DB, "t_"+engine, mode), way.outcome(t, server.Addr, w.Text("DB_other"), "t_"+engine, mode)
+					assert.True(t, got == want, "%q, %s: %s, natively %s", mode, way.name, got, want)
+					outcomes[want]++
 				}
 			}
-			if len(outcomes) < 4 {
-				t.Errorf("natively %v", outcomes)
-			}
-		})
-	}
+		}
+		assert.True(t, len(outcomes) >= 4, "natively %v", outcomes)
+	})
 }
 
 // wayToInsert is an INSERT into the table t.
@@ -103,17 +98,11 @@ func waysToInsert(kind servers.Kind, table string) (ways []wayToInsert) {
 // outcome is the error of the INSERT, or the ids in the table: "id" for those that were generated.
 func (way wayToInsert) outcome(t *testing.T, addr, db, table, mode string) string {
 	t.Helper()
-	s, err := wireclient.DialWith(wireclient.BulkOperations, addr, db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := assert.Of(wireclient.DialWith(wireclient.BulkOperations, addr, db)).Must(t)
 	defer s.Close()
 	s.Must(t, "DELETE FROM "+table, "ALTER TABLE "+table+fmt.Sprintf(" AUTO_INCREMENT=%d", pair.SourceStart))
 	s.Must(t, "SET sql_mode='"+mode+"'")
-	replies, err := way.run(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	replies := assert.Of(way.run(s)).Must(t)
 	failed := ""
 	for _, r := range replies {
 		if r.Err != nil {

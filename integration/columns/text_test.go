@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/wireclient"
@@ -22,25 +23,19 @@ func TestTextKeys(t *testing.T) {
 				s.Must(t, "INSERT INTO t (a) VALUES (1)", "INSERT INTO t VALUES ('abc', 2), (UUID(), 3), ('', 4), (NULL, 5)", "INSERT INTO t SET id = CONCAT('x', 'y'), a = 6",
 					"SET @u = 'user'", "INSERT INTO t (id, a) VALUES (@u, 7)", "INSERT INTO t VALUES ('123456789012345678901234567890', 8)")
 				for id, a := range map[string]string{"bound": "9", "bound again": "10"} {
-					if replies, err := s.Prepare("p", "INSERT INTO t (id, a) VALUES (?, ?)"); err != nil || replies[0].Err != nil {
-						t.Fatal(err, replies)
-					}
-					if replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, id), wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, a)}}); err != nil || replies[0].Err != nil {
-						t.Fatal(err, replies)
-					}
+					replies, err := s.Prepare("p", "INSERT INTO t (id, a) VALUES (?, ?)")
+					assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+					replies, err = s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, id), wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, a)}})
+					assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
 				}
-				if replies, err := s.Prepare("c", "INSERT INTO t (id, a) VALUES (CAST(? AS CHAR), ?)"); err != nil || replies[0].Err != nil {
-					t.Fatal(err, replies)
-				}
-				if replies, err := s.Execute("c", wireclient.Execution{Args: []wireclient.Argument{wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, "cast"), wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, "11")}}); err != nil || replies[0].Err != nil {
-					t.Fatal(err, replies)
-				}
+				replies, err := s.Prepare("c", "INSERT INTO t (id, a) VALUES (CAST(? AS CHAR), ?)")
+				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+				replies, err = s.Execute("c", wireclient.Execution{Args: []wireclient.Argument{wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, "cast"), wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, "11")}})
+				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
 				want := "id,1 abc,2 36,3 ,4 id,5 xy,6 user,7 123456789012345678901234567890,8 11 cast"
 				got := pair.Shown(s.Must(t, "SELECT IF(a = 3, LENGTH(id), id), a FROM t WHERE a < 8 ORDER BY a")) + " " +
 					s.Value(t, "SELECT CONCAT(id, ',8') FROM t WHERE a = 8") + " " + s.Value(t, "SELECT COUNT(*) FROM t") + " " + s.Value(t, "SELECT id FROM t WHERE a = 11")
-				if got != want {
-					t.Errorf("%s; want %s", got, want)
-				}
+				assert.True(t, got == want, "%s; want %s", got, want)
 				switch replies, err := s.Query("INSERT INTO t VALUES ('5000', 12)"); {
 				case err != nil:
 					t.Fatal(err)
@@ -48,9 +43,8 @@ func TestTextKeys(t *testing.T) {
 					t.Errorf("a whole number: %v", replies[0].Err)
 				}
 				s.Must(t, "INSERT INTO t (a) VALUES (13)")
-				if next := s.Value(t, "SELECT id > 5000 FROM t WHERE a = 13"); (next == "1") != (explicit == "advance") {
-					t.Errorf("the next id lies above 5000: %s", next)
-				}
+				next := s.Value(t, "SELECT id > 5000 FROM t WHERE a = 13")
+				assert.True(t, (next == "1") == (explicit == "advance"), "the next id lies above 5000: %s", next)
 			})
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -42,33 +44,31 @@ func (c *columnType) onlySmall() bool { return c.most > 1<<63 }
 // TestColumnTypes fills columns of every type up to their greatest id, and compares with native
 // columns of these types what replies, rows and LAST_INSERT_ID() say.
 func TestColumnTypes(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			db := harness.Database(t, server)
-			direct := wireclient.Open(t, server.Addr, db)
-			direct.Must(t, "ALTER DATABASE CHARACTER SET utf8mb4")
-			var sources, rules []string
-			for i, c := range columnTypes {
-				direct.Must(t, fmt.Sprintf("CREATE TABLE t%d (id %s NOT NULL PRIMARY KEY, a INT)", i, c.def))
-				if c.native {
-					direct.Must(t, fmt.Sprintf("CREATE TABLE n%d (id %s NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=%d", i, c.def, c.most-3))
-				}
-				sources = append(sources, fmt.Sprintf("s%d: {segment: {start: %d, step: 2, max_step: 2}}", i, c.most-3))
-				rules = append(rules, fmt.Sprintf("{table: %s.t%d, column: id, source: s%[2]d}", db, i))
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := harness.Database(t, server)
+		direct := wireclient.Open(t, server.Addr, db)
+		direct.Must(t, "ALTER DATABASE CHARACTER SET utf8mb4")
+		var sources, rules []string
+		for i, c := range columnTypes {
+			direct.Must(t, fmt.Sprintf("CREATE TABLE t%d (id %s NOT NULL PRIMARY KEY, a INT)", i, c.def))
+			if c.native {
+				direct.Must(t, fmt.Sprintf("CREATE TABLE n%d (id %s NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=%d", i, c.def, c.most-3))
 			}
-			proxy := harness.StartProxy(t, fmt.Sprintf("listeners: [{name: a, listen: \"127.0.0.1:0\", upstream: %q}]\nsources: {%s}\nrules: [%s]\n",
-				server.Addr, strings.Join(sources, ", "), strings.Join(rules, ", ")))
-			for i := range columnTypes {
-				t.Run(columnTypes[i].def, func(t *testing.T) {
-					ours := columnRun{t, wireclient.Open(t, proxy.Addr("a"), db), fmt.Sprintf("t%d", i)}
-					native := columnRun{t, wireclient.Open(t, server.Addr, db), fmt.Sprintf("n%d", i)}
-					fillColumn(ours, native, &columnTypes[i])
-					endOfColumn(ours, direct, &columnTypes[i])
-					explicitIDs(ours, native, &columnTypes[i])
-				})
-			}
-		})
-	}
+			sources = append(sources, fmt.Sprintf("s%d: {segment: {start: %d, step: 2, max_step: 2}}", i, c.most-3))
+			rules = append(rules, fmt.Sprintf("{table: %s.t%d, column: id, source: s%[2]d}", db, i))
+		}
+		proxy := harness.StartProxy(t, fmt.Sprintf("listeners: [{name: a, listen: \"127.0.0.1:0\", upstream: %q}]\nsources: {%s}\nrules: [%s]\n",
+			server.Addr, strings.Join(sources, ", "), strings.Join(rules, ", ")))
+		for i := range columnTypes {
+			t.Run(columnTypes[i].def, func(t *testing.T) {
+				ours := columnRun{t, wireclient.Open(t, proxy.Addr("a"), db), fmt.Sprintf("t%d", i)}
+				native := columnRun{t, wireclient.Open(t, server.Addr, db), fmt.Sprintf("n%d", i)}
+				fillColumn(ours, native, &columnTypes[i])
+				endOfColumn(ours, direct, &columnTypes[i])
+				explicitIDs(ours, native, &columnTypes[i])
+			})
+		}
+	})
 }
 
 // columnRun is a session that writes to one table.
@@ -81,10 +81,7 @@ type columnRun struct {
 // on runs a text, T being the table, and returns all that can be seen of it.
 func (r columnRun) on(text string) string {
 	r.t.Helper()
-	reply, err := r.s.Query(strings.ReplaceAll(text, "T", r.table))
-	if err != nil {
-		r.t.Fatalf("%s: %v", text, err)
-	}
+	reply := assert.Of(r.s.Query(strings.ReplaceAll(text, "T", r.table))).Must(r.t, text)
 	last := reply[len(reply)-1]
 	if last.Err != nil {
 		return fmt.Sprintf("error %d", last.Err.Code)
@@ -107,13 +104,10 @@ func fillColumn(ours, native columnRun, c *columnType) {
 		}
 		got := ours.on(text)
 		if c.native {
-			if wanted := native.on(text); got != wanted {
-				ours.t.Errorf("%s: %s; natively %s", text, got, wanted)
-			}
+			wanted := native.on(text)
+			assert.True(ours.t, got == wanted, "%s: %s; natively %s", text, got, wanted)
 		}
-		if !strings.Contains(got, want[i]) {
-			ours.t.Errorf("%s: %s; want %s", text, got, want[i])
-		}
+		assert.Contains(ours.t, text, got, want[i])
 	}
 }
 
@@ -125,19 +119,14 @@ func endOfColumn(ours columnRun, direct *wireclient.Session, c *columnType) {
 	}
 	inserts := func() string { return direct.Must(ours.t, "SHOW GLOBAL STATUS LIKE 'Com_insert'").Rows[0][1] }
 	before := inserts()
-	if got := ours.on("insert into T (a) values (4), (5)"); got != "error 1467" {
-		ours.t.Errorf("two ids where one is left: %s", got)
-	}
+	assert.Equal(ours.t, "two ids where one is left", ours.on("insert into T (a) values (4), (5)"), "error 1467")
 	e := ours.s.Fails(ours.t, strings.ReplaceAll("insert into T (a) values (6)", "T", ours.table))
-	if most := strconv.FormatUint(c.most, 10); e.Code != 1467 || !strings.Contains(e.Message, "at most "+most) {
-		ours.t.Errorf("no id left: %v; want 1467 that says at most %s", e, most)
-	}
-	if now := inserts(); now != before {
-		ours.t.Errorf("Com_insert went from %s to %s: an id that does not fit was sent", before, now)
-	}
-	if got := ours.on("select count(*), last_insert_id() from T"); !strings.Contains(got, fmt.Sprintf("[[3 %d]]", c.most-2)) {
-		ours.t.Errorf("behind the refusals: %s", got)
-	}
+	most := strconv.FormatUint(c.most, 10)
+	assert.True(ours.t, e.Code == 1467 && strings.Contains(e.Message, "at most "+most), "no id left: %v; want 1467 that says at most %s", e, most)
+	now := inserts()
+	assert.True(ours.t, now == before, "Com_insert went from %s to %s: an id that does not fit was sent", before, now)
+	got := ours.on("select count(*), last_insert_id() from T")
+	assert.True(ours.t, strings.Contains(got, fmt.Sprintf("[[3 %d]]", c.most-2)), "behind the refusals: %s", got)
 }
 
 // explicitIDs stores ids of the application's own, at both ends of what the column holds and
@@ -156,9 +145,8 @@ func explicitIDs(ours, native columnRun, c *columnType) {
 		for _, text := range []string{"insert into T (id, a) values (" + id + ", 1)", "select last_insert_id()", "select id from T order by id"} {
 			got := ours.on(text)
 			if c.native {
-				if wanted := native.on(text); got != wanted {
-					ours.t.Errorf("%s: %s; natively %s", text, got, wanted)
-				}
+				wanted := native.on(text)
+				assert.True(ours.t, got == wanted, "%s: %s; natively %s", text, got, wanted)
 			} else if strings.HasPrefix(text, "select l") && !strings.Contains(got, "[[5]]") {
 				ours.t.Errorf("behind an explicit %s: %s; want 5", id, got)
 			}

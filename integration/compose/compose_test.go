@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 )
 
@@ -51,19 +52,14 @@ func TestComposeFile(t *testing.T) {
 
 func absolute(t *testing.T, path string) string {
 	t.Helper()
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path = assert.Of(filepath.Abs(path)).Must(t)
 	return path
 }
 
 // clone makes the repository as it would be cloned, without what git ignores.
 func (w *walk) clone() {
 	w.t.Helper()
-	if err := os.Mkdir(w.dir, 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.Must(w.t, os.Mkdir(w.dir, 0o755))
 	w.run(absolute(w.t, root), "git ls-files -z --cached --others --exclude-standard --deduplicate | "+
 		"xargs -0 ls -d 2>/dev/null | tar --create --files-from=- | tar --extract --no-same-owner --directory="+w.dir)
 }
@@ -71,14 +67,9 @@ func (w *walk) clone() {
 // page runs the commands of the block of the page that begins so.
 func (w *walk) page(begins string) {
 	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(w.dir, "examples/compose/README.md"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(w.dir, "examples/compose/README.md"))).Must(w.t)
 	block := regexp.MustCompile(`\n\n((?:    .*\n)*?    ` + regexp.QuoteMeta(begins) + `.*\n(?:    .*\n)*)`).FindStringSubmatch(string(text))
-	if block == nil {
-		w.t.Fatalf("the page has no commands that begin with %q", begins)
-	}
+	assert.MustTrue(w.t, block != nil, "the page has no commands that begin with %q", begins)
 	for line := range strings.Lines(block[1]) {
 		out := w.step(w.dir, strings.TrimSpace(line))
 		if insert := regexp.MustCompile(`INSERT INTO (\w+)`).FindStringSubmatch(line); insert != nil {
@@ -123,15 +114,12 @@ func (w *walk) rows() {
 		var there []string
 		for _, shard := range []string{"shard0", "shard1"} {
 			ids := strings.Fields(w.run(w.dir, fmt.Sprintf("docker compose exec -T %s sh -c 'MYSQL_PWD=$(cat /run/secrets/root) mysql -u root -N -e \"SELECT id FROM shop.%s\"'", shard, table)))
-			if len(ids) == 0 {
-				w.t.Errorf("%s has no row in %s", shard, table)
-			}
+			assert.True(w.t, len(ids) != 0, "%s has no row in %s", shard, table)
 			there = append(there, ids...)
 		}
 		slices.Sort(there)
-		if twice := len(there) - len(slices.Compact(slices.Clone(there))); twice > 0 || !slices.Equal(there, slices.Sorted(slices.Values(given))) {
-			w.t.Errorf("%s has ids %q, of which %d are there twice, and was given %q", table, there, twice, given)
-		}
+		twice := len(there) - len(slices.Compact(slices.Clone(there)))
+		assert.True(w.t, twice <= 0 && slices.Equal(there, slices.Sorted(slices.Values(given))), "%s has ids %q, of which %d are there twice, and was given %q", table, there, twice, given)
 	}
 	w.t.Logf("%d rows more: orders %s, events %s; %d ids, 0 twice", w.count()-before, last(w.given["orders"]), last(w.given["events"]), w.count())
 }
@@ -147,26 +135,18 @@ func (w *walk) image() {
 	}
 	out := w.step(w.dir, "docker image inspect --format '{{json .Config.Labels}} {{json .Config.ExposedPorts}} {{.Config.User}}' idproxy")
 	for _, want := range []string{`.title":"idproxy"`, `.version":"v1.2.3"`, `.revision":"0123abc"`, `.created":"2026-01-02T03:04:05Z"`, `"3307/tcp"`, `"3308/tcp"`, "nonroot"} {
-		if !strings.Contains(out, want) {
-			w.t.Errorf("the image does not have %s", want)
-		}
+		assert.True(w.t, strings.Contains(out, want), "the image does not have %s", want)
 	}
 	w.run(w.dir, `docker cp "$(docker compose ps --quiet idproxy)":/usr/local/bin/idproxy `+w.host.dir)
-	if needsLoader(w.t, filepath.Join(w.host.dir, "idproxy")) {
-		w.t.Error("the program is not static")
-	}
-	if shell, err := exec.LookPath("sh"); err != nil || !needsLoader(w.t, shell) {
-		w.t.Errorf("a dynamic program is not recognised: %v", err)
-	}
+	assert.True(w.t, !needsLoader(w.t, filepath.Join(w.host.dir, "idproxy")), "the program is not static")
+	shell, err := exec.LookPath("sh")
+	assert.True(w.t, err == nil && needsLoader(w.t, shell), "a dynamic program is not recognised: %v", err)
 }
 
 // needsLoader says whether a program needs a dynamic loader, which the image does not have.
 func needsLoader(t *testing.T, program string) bool {
 	t.Helper()
-	f, err := elf.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := assert.Of(elf.Open(program)).Must(t)
 	defer f.Close()
 	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
@@ -185,9 +165,8 @@ func (w *walk) health() {
 	for range 3 {
 		w.run(w.dir, check)
 	}
-	if after := aborted(); after != before {
-		w.t.Errorf("the health check aborts connections: before %q, then %q", before, after)
-	}
+	after := aborted()
+	assert.True(w.t, after == before, "the health check aborts connections: before %q, then %q", before, after)
 	w.run(w.dir, "docker compose exec -T shard0 bash -c ': >/dev/tcp/127.0.0.1/3306'")
 	w.until("an aborted connection is counted", func() bool { return aborted() != before })
 	w.run(w.dir, "docker compose stop shard1")
@@ -214,27 +193,19 @@ func (w *walk) edit() {
 	replaced := func(old, new string) {
 		w.t.Helper()
 		path := filepath.Join(w.dir, "deploy/compose/idproxy/idproxy.yaml")
-		text, err := os.ReadFile(path)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(path)).Must(w.t)
 		edited := strings.Replace(string(text), old, new, 1)
-		if edited == string(text) {
-			w.t.Fatalf("there is no %q in the configuration", old)
-		}
+		assert.MustTrue(w.t, edited != string(text), "there is no %q in the configuration", old)
 		if err := os.WriteFile(path+".new", []byte(edited), 0o644); err != nil { //nolint:gosec // the container's user reads it
 			w.t.Fatal(err)
 		}
-		if err := os.Rename(path+".new", path); err != nil {
-			w.t.Fatal(err)
-		}
+		assert.Must(w.t, os.Rename(path+".new", path))
 	}
 	for _, shard := range []string{"shard0", "shard1"} {
 		w.run(w.dir, "docker compose exec -T "+shard+` sh -c 'MYSQL_PWD=$(cat /run/secrets/root) mysql -u root -e "CREATE TABLE shop.notes (id BIGINT PRIMARY KEY, what VARCHAR(40))"'`)
 	}
-	if out, err := w.try(w.dir, `mysql -h 127.0.0.1 -P 3308 -u app -p`+w.password+` shop -e "INSERT INTO notes (what) VALUES ('x')"`); err == nil {
-		w.t.Errorf("notes needs no rule: %s", out)
-	}
+	out, err := w.try(w.dir, `mysql -h 127.0.0.1 -P 3308 -u app -p`+w.password+` shop -e "INSERT INTO notes (what) VALUES ('x')"`)
+	assert.True(w.t, err != nil, "notes needs no rule: %s", out)
 	replaced("rules:\n", "rules:\n  - {table: shop.notes, column: id, source: event_id}\n")
 	w.step(w.dir, "docker compose kill --signal HUP idproxy")
 	w.until("the log says that the configuration is reloaded", func() bool {
@@ -245,25 +216,20 @@ func (w *walk) edit() {
 	}
 	w.t.Logf("notes got ids %q", w.given["notes"])
 	replaced("segment: {store: main}", "segment: {store: main, step: 500}")
-	if out := w.step(w.dir, "docker compose exec -T idproxy idproxy reload"); !strings.Contains(out, "sources.order_id.segment.step") {
-		w.t.Error("reload does not name what was changed")
-	}
+	out = w.step(w.dir, "docker compose exec -T idproxy idproxy reload")
+	assert.True(w.t, strings.Contains(out, "sources.order_id.segment.step"), "reload does not name what was changed")
 }
 
 // passwords begins anew with passwords of the user's own, as .env.example says.
 func (w *walk) passwords() {
 	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join(w.dir, ".env.example"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(w.dir, ".env.example"))).Must(w.t)
 	for _, m := range regexp.MustCompile(`(?m)^#   (.+)$`).FindAllStringSubmatch(string(text), -1) {
 		w.step(w.dir, m[1])
 	}
 	w.step(w.dir, "docker compose up --wait")
-	if out, err := w.try(w.dir, `mysql -h 127.0.0.1 -P 3307 -u app -papp shop -e "SELECT 1"`); err == nil {
-		w.t.Errorf("the password that everybody knows is right: %s", out)
-	}
+	out, err := w.try(w.dir, `mysql -h 127.0.0.1 -P 3307 -u app -papp shop -e "SELECT 1"`)
+	assert.True(w.t, err != nil, "the password that everybody knows is right: %s", out)
 	w.password, w.given = "$(cat secrets/app)", nil
 	w.rows()
 	w.step(w.dir, "docker compose down --volumes")

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/process"
 	"idproxy/integration/width"
 )
@@ -56,13 +57,8 @@ var composes = regexp.MustCompile(`^(COMPOSE_|DOCKER_|BUILD|IDPROXY_|(SECRETS|VE
 func startHost(t *testing.T) *host {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "engine-") // not TempDir, whose path is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools, err := filepath.Abs(filepath.Join(root, ".tools"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
+	tools := assert.Of(filepath.Abs(filepath.Join(root, ".tools"))).Must(t)
 	programs := []string{filepath.Join(dir, "bin")}
 	for _, name := range []string{"docker.io/sbin", "docker.io/bin", "containerd/bin", "runc/sbin"} {
 		programs = append(programs, filepath.Join(tools, "docker", name))
@@ -80,11 +76,7 @@ func startHost(t *testing.T) *host {
 		Env:  h.env, Log: filepath.Join(dir, "log"),
 	})
 	if err == nil {
-		t.Cleanup(func() {
-			if err := h.engine.Kill(); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(func() { assert.NoError(t, h.engine.Kill()) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err = h.engine.Poll(ctx, func() bool { return strings.Contains(h.engine.Log(), "API listen on") })
@@ -109,9 +101,7 @@ func (h *host) settle(tools string) {
 		os.Mkdir(filepath.Join(h.dir, "bin"), 0o755),
 		os.WriteFile(filepath.Join(h.dir, "bin/mysql"), []byte(client), 0o755), //nolint:gosec // a program
 	} {
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		assert.Must(h.t, err)
 	}
 }
 
@@ -163,9 +153,7 @@ func (h *host) try(dir, line string) (string, error) {
 func (h *host) run(dir, line string) string {
 	h.t.Helper()
 	out, err := h.try(dir, line)
-	if err != nil {
-		h.t.Fatalf("$ %s\n%s%v", line, out, err)
-	}
+	assert.Must(h.t, err, "$ "+line+"\n"+out)
 	return out
 }
 

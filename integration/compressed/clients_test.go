@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -58,9 +59,7 @@ func TestCommandLine(t *testing.T) {
 	} {
 		w := worlds[tt.to]
 		lines := strings.Repeat("loaded\n", tt.size/1000)
-		if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(file, []byte(lines), 0o600))
 		harness.MustExec(t, w.root, "TRUNCATE t")
 		w.counted.Store(0)
 		out := w.commandLine(tt.client, fmt.Sprintf(`
@@ -78,16 +77,11 @@ SELECT nothing;
 			"id 1 1\n", fmt.Sprintf("loaded %d 1\n", tt.size/1000), fmt.Sprintf("long %d 1\n", tt.size),
 			strings.Repeat("x", tt.size) + "\n", lines, "Unknown column 'nothing'",
 		} {
-			if !strings.Contains(out, want) {
-				t.Errorf("%s: no %.100q in %.1000s", tt.name, want, out)
-			}
+			assert.True(t, strings.Contains(out, want), "%s: no %.100q in %.1000s", tt.name, want, out)
 		}
-		if passed := w.counted.Load(); (tt.algorithm == "none") != (passed > int64(tt.size)) {
-			t.Errorf("%s: %d bytes passed", tt.name, passed)
-		}
-		if got := w.lastAlgorithm(); got != tt.algorithm {
-			t.Errorf("%s: the connection was compressed by %s, want %s", tt.name, got, tt.algorithm)
-		}
+		passed := w.counted.Load()
+		assert.True(t, (tt.algorithm == "none") == (passed > int64(tt.size)), "%s: %d bytes passed", tt.name, passed)
+		assert.Equal(t, tt.name+": the connection was compressed by", w.lastAlgorithm(), tt.algorithm)
 	}
 }
 
@@ -112,9 +106,7 @@ func TestDriver(t *testing.T) {
 		w := newWorld(t, server)
 		c := server.Config(w.schema)
 		c.MaxAllowedPacket = 64 << 20
-		if err := c.Apply(mysql.EnableCompression(true)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, c.Apply(mysql.EnableCompression(true)))
 		l := harness.NewLoader(t, c, w.addr)
 		l.Exec("INSERT INTO t (v) VALUES ('one')")
 		if got := l.Rows("SELECT LAST_INSERT_ID() = id FROM t WHERE v = 'one'"); !strings.Contains(got, "1") {
@@ -128,11 +120,9 @@ func TestDriver(t *testing.T) {
 		if err := l.Conn.QueryRowContext(t.Context(), "SELECT v FROM t ORDER BY LENGTH(v) DESC LIMIT 1").Scan(&got); err != nil || got != strings.Repeat("x", large) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
-		if got := l.Load("SELECT 1; LOAD DATA LOCAL INFILE 'f' INTO TABLE t (v)", strings.NewReader("a\nb\n")); !strings.Contains(got, "affected 2") {
-			t.Error(got)
-		}
-		if passed := w.counted.Load(); passed > large {
-			t.Errorf("%s: %d bytes passed", server.Kind, passed)
-		}
+		got = l.Load("SELECT 1; LOAD DATA LOCAL INFILE 'f' INTO TABLE t (v)", strings.NewReader("a\nb\n"))
+		assert.True(t, strings.Contains(got, "affected 2"), "%v", got)
+		passed := w.counted.Load()
+		assert.True(t, passed <= large, "%s: %d bytes passed", server.Kind, passed)
 	}
 }

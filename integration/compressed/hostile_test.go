@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -80,9 +81,7 @@ func TestHostile(t *testing.T) {
 			if want == same {
 				want = answer(server.Addr, tt.says)
 			}
-			if got != want || got == "" {
-				t.Errorf("%s: %s: %q, want %q", server.Kind, tt.what, got, want)
-			}
+			assert.True(t, got == want && got != "", "%s: %s: %q, want %q", server.Kind, tt.what, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -17,25 +18,16 @@ func TestSideBySide(t *testing.T) {
              6
 
 `
-	if got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	assert.True(t, got == want, "got %q, want %q", got, want)
 }
 
 // TestPatience: the demo's INSERTs wait for as long as a busy machine takes.
 func TestPatience(t *testing.T) {
 	s := &site{shards: []*shard{{name: "shard0", upstream: "127.0.0.1:3306"}}, redis: &servers.Redis{Addr: "127.0.0.1:6379"}, schema: "shop"}
-	first, err := s.config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := assert.Of(s.config()).Must(t)
 	for _, text := range []string{first, s.secondConfig("127.0.0.1:0")} {
-		c, err := config.Parse("idproxy.yaml", []byte(text), func(string) (string, bool) { return "", true })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l := c.Limits; min(l.IDWait, l.Handshake) < time.Minute {
-			t.Errorf("limits %+v of\n%s", l, text)
-		}
+		c := assert.Of(config.Parse("idproxy.yaml", []byte(text), func(string) (string, bool) { return "", true })).Must(t)
+		l := c.Limits
+		assert.True(t, min(l.IDWait, l.Handshake) >= time.Minute, "limits %+v of\n%s", l, text)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 // root is the module, seen from this package.
@@ -45,10 +46,7 @@ type composeService struct {
 
 func readCompose(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(root, "docker-compose.yml"))).Must(t)
 	return string(text)
 }
 
@@ -163,9 +161,8 @@ func composeConfigFaults(c composeFile) (faults []string) {
 
 func TestCompose(t *testing.T) {
 	text := readCompose(t)
-	if faults := composeFaults(text); faults != nil {
-		t.Errorf("docker-compose.yml: %q", faults)
-	}
+	faults := composeFaults(text)
+	assert.True(t, faults == nil, "docker-compose.yml: %q", faults)
 	for old, new := range map[string]string{
 		"3307:3307":                       "3307:3306",
 		"shard0: {condition":              "mysqld: {condition",
@@ -184,9 +181,7 @@ func TestCompose(t *testing.T) {
 		"  redis:\n    image":             "  redis:\n   - image",
 	} {
 		broken := strings.Replace(text, old, new, 1)
-		if broken == text || composeFaults(broken) == nil {
-			t.Errorf("%q instead of %q is not found", new, old)
-		}
+		assert.True(t, broken != text && composeFaults(broken) != nil, "%q instead of %q is not found", new, old)
 	}
 }
 
@@ -194,10 +189,7 @@ func TestCompose(t *testing.T) {
 func TestIgnored(t *testing.T) {
 	read := func(name string) (lines []string) {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		for line := range strings.Lines(string(text)) {
 			lines = append(lines, strings.Trim(strings.TrimSpace(line), "/"))
 		}
@@ -205,9 +197,7 @@ func TestIgnored(t *testing.T) {
 	}
 	docker := read(".dockerignore")
 	for _, line := range read(".gitignore") {
-		if !slices.Contains(docker, line) && !slices.Contains(docker, "**/"+line) && !(line == ".env" && slices.Contains(docker, ".env*")) {
-			t.Errorf("%s is in .gitignore and not in .dockerignore", line)
-		}
+		assert.True(t, slices.Contains(docker, line) || slices.Contains(docker, "**/"+line) || line == ".env" && slices.Contains(docker, ".env*"), "%s is in .gitignore and not in .dockerignore", line)
 	}
 }
 
@@ -223,14 +213,8 @@ func shortNames(text string) (found []string) {
 
 // TestWholeNames: Podman asks for the registry of a short name.
 func TestWholeNames(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found := shortNames(string(text)); found != nil {
-		t.Errorf("short names: %q", found)
-	}
-	if shortNames("FROM golang:1.26 AS build\n") == nil {
-		t.Error("a short name is not found")
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(root, "Dockerfile"))).Must(t)
+	found := shortNames(string(text))
+	assert.True(t, found == nil, "short names: %q", found)
+	assert.True(t, shortNames("FROM golang:1.26 AS build\n") != nil, "a short name is not found")
 }

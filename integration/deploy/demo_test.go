@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 )
@@ -21,29 +22,14 @@ import (
 // startDemo builds the demo, starts it and waits until it has shown everything.
 func startDemo(t *testing.T, env ...string) *process.Process {
 	t.Helper()
-	idproxy, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	idproxy := assert.Of(harness.BuildPlain()).Must(t)
 	dir := t.TempDir()
-	program, err := harness.BuildOther("idproxy/integration/demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := process.Start(process.Spec{Path: program, Args: []string{idproxy}, Env: env, Log: filepath.Join(dir, "log")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	program := assert.Of(harness.BuildOther("idproxy/integration/demo")).Must(t)
+	p := assert.Of(process.Start(process.Spec{Path: program, Args: []string{idproxy}, Env: env, Log: filepath.Join(dir, "log")})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, p.Kill()) })
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := p.Poll(ctx, func() bool { return strings.Contains(p.Log(), "Ctrl-C stops everything.\n") }); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Poll(ctx, func() bool { return strings.Contains(p.Log(), "Ctrl-C stops everything.\n") }))
 	return p
 }
 
@@ -96,9 +82,7 @@ func TestDemo(t *testing.T) {
 	pasted(t, p)
 	ports := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(p.Log(), -1)
 	folder := regexp.MustCompile(`configuration is (\S+)/idproxy\.yaml`).FindStringSubmatch(p.Log())[1]
-	if err := p.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Signal(syscall.SIGINT))
 	if err := p.Wait(t.Context()); err != nil {
 		t.Errorf("the demo ended with %v:\n%s", err, p.LogTail(20))
 	}
@@ -109,9 +93,8 @@ func TestDemo(t *testing.T) {
 			t.Errorf("something still listens on %s", addr)
 		}
 	}
-	if _, err := os.Stat(folder); !os.IsNotExist(err) {
-		t.Errorf("folder %s is still there (%v)", folder, err)
-	}
+	_, err := os.Stat(folder)
+	assert.True(t, os.IsNotExist(err), "folder %s is still there (%v)", folder, err)
 }
 
 // TestDemoWithExistingServer runs the demo twice on servers that stay: ids of the second run are
@@ -126,9 +109,7 @@ func TestDemoWithExistingServer(t *testing.T) {
 		if !strings.Contains(p.Log(), want) {
 			t.Errorf("the demo does not say %q:\n%s", want, p.Log())
 		}
-		if strings.Contains(p.Log(), "-proot") {
-			t.Error("the demo prints the password of somebody's server")
-		}
+		assert.True(t, !strings.Contains(p.Log(), "-proot"), "the demo prints the password of somebody's server")
 		if err := p.Stop(time.Minute); err != nil {
 			t.Errorf("the demo ended with %v:\n%s", err, p.LogTail(20))
 		}
@@ -138,7 +119,5 @@ func TestDemoWithExistingServer(t *testing.T) {
 		}
 		remove = drop[2]
 	}
-	if _, err := harness.Open(t, server.Config(""), "").Exec(remove); err != nil {
-		t.Error(err)
-	}
+	assert.Of(harness.Open(t, server.Config(""), "").Exec(remove)).NoError(t)
 }

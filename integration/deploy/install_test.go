@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // pinned are the lines of scripts/toolchain.sum.
@@ -16,14 +18,8 @@ var pinned = regexp.MustCompile(`(?m)^golang\.org/toolchain (v0\.0\.1-go([\d.]+)
 
 // TestToolchainPinned: the Go that a machine without Go gets is one that go.mod allows.
 func TestToolchainPinned(t *testing.T) {
-	sums, err := os.ReadFile(filepath.Join(root, "scripts/toolchain.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sums := assert.Of(os.ReadFile(filepath.Join(root, "scripts/toolchain.sum"))).Must(t)
+	module := assert.Of(os.ReadFile(filepath.Join(root, "go.mod"))).Must(t)
 	minor := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(module))[1]
 	var processors []string
 	for _, pin := range pinned.FindAllStringSubmatch(string(sums), -1) {
@@ -32,9 +28,7 @@ func TestToolchainPinned(t *testing.T) {
 		}
 		processors = append(processors, pin[3])
 	}
-	if fmt.Sprint(processors) != "[amd64 arm64]" {
-		t.Errorf("pinned for %q", processors)
-	}
+	assert.True(t, fmt.Sprint(processors) == "[amd64 arm64]", "pinned for %q", processors)
 }
 
 // bareMachine is a copy of what installs, where go.mod wants a Go that nobody has, and of what
@@ -46,9 +40,7 @@ func newBareMachine(t *testing.T) bareMachine {
 	m := bareMachine{dir: t.TempDir()}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 	}
 	arch, err := exec.Command("go", "env", "GOHOSTARCH").Output()
 	must(err)
@@ -81,9 +73,7 @@ func newBareMachine(t *testing.T) bareMachine {
 func (m bareMachine) install(t *testing.T, hash string) (said string, err error) {
 	t.Helper()
 	line := fmt.Sprintf("golang.org/toolchain %s %s\n", m.version, hash)
-	if err := os.WriteFile(filepath.Join(m.dir, "scripts/toolchain.sum"), []byte(line), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(filepath.Join(m.dir, "scripts/toolchain.sum"), []byte(line), 0o644))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(m.dir, "scripts/install-servers.sh"), "go")
 	cmd.Env = append(os.Environ(), "GOPROXY=file://"+filepath.Join(m.dir, "proxy"), "GOSUMDB=off", "GOTOOLCHAIN=local")
 	out, err := cmd.CombinedOutput()
@@ -99,21 +89,14 @@ func TestGoIsFetched(t *testing.T) {
 	wrong := "h1:" + strings.Repeat("A", 43) + "="
 	said, err := m.install(t, wrong)
 	refused := regexp.MustCompile(`has the hash (h1:\S+), and scripts/toolchain\.sum wants ` + regexp.QuoteMeta(wrong)).FindStringSubmatch(said)
-	if err == nil || refused == nil {
-		t.Fatalf("a Go with another hash: %v\n%s", err, said)
-	}
-	if left, _ := filepath.Glob(filepath.Join(m.dir, ".tools/[gu]*")); left != nil {
-		t.Errorf("%q is left of a Go that was refused", left)
-	}
-	if said, err := m.install(t, refused[1]); err != nil || !strings.Contains(said, "is in .tools/go after") {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	if out, err := exec.CommandContext(t.Context(), program).Output(); err != nil || string(out) != "new\n" {
-		t.Errorf("%q, %v", out, err)
-	}
-	if _, err := os.Stat(filepath.Join(m.dir, ".tools/go/src/go.mod")); err != nil {
-		t.Error(err)
-	}
+	assert.MustTrue(t, err != nil && refused != nil, "a Go with another hash: %v\n%s", err, said)
+	left, _ := filepath.Glob(filepath.Join(m.dir, ".tools/[gu]*"))
+	assert.True(t, left == nil, "%q is left of a Go that was refused", left)
+	said, err = m.install(t, refused[1])
+	assert.MustTrue(t, err == nil && strings.Contains(said, "is in .tools/go after"), "%v\n%s", err, said)
+	out, err := exec.CommandContext(t.Context(), program).Output()
+	assert.True(t, err == nil && string(out) == "new\n", "%q, %v", out, err)
+	assert.Of(os.Stat(filepath.Join(m.dir, ".tools/go/src/go.mod"))).NoError(t)
 	if said, err := m.install(t, wrong); err != nil || said != "" { // it answers go list -m
 		t.Errorf("a Go that is new enough is not used: %v\n%s", err, said)
 	}
@@ -124,40 +107,26 @@ func TestMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	m := newBareMachine(t)
 	bin := filepath.Join(m.dir, "bin")
-	if err := os.Mkdir(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(bin, 0o755))
 	tools := strings.Fields("bash dirname sed grep sort xargs flock mkdir rm mktemp uname echo")
 	for name, script := range map[string]string{"id": "echo 1000", "apt-get": "exit 1", "dpkg": "exit 1", "dpkg-query": "exit 1"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/bash\n"+script+"\n"), 0o755))
 	}
 	for _, name := range tools {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
-			t.Fatal(err)
-		}
+		path := assert.Of(exec.LookPath(name)).Must(t)
+		assert.Must(t, os.Symlink(path, filepath.Join(bin, name)))
 	}
 	run := func() string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "bash"), filepath.Join(m.dir, "scripts/install-servers.sh"), "icu", "mariadb", "site", "redis")
 		cmd.Env = []string{"PATH=" + bin}
 		out, err := cmd.CombinedOutput()
-		if err == nil {
-			t.Errorf("what is missing was found:\n%s", out)
-		}
+		assert.Fails(t, fmt.Sprintf("what is missing was found:\n%s", out), err, "")
 		return string(out)
 	}
-	if said := run(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "As root: apt-get update && apt-get install --no-install-recommends g++ libicu-dev ") {
-		t.Errorf("without root:\n%s", said)
-	}
-	if err := os.Remove(filepath.Join(bin, "apt-get")); err != nil {
-		t.Fatal(err)
-	}
+	said := run()
+	assert.True(t, strings.Count(said, "\n") == 1 && strings.Contains(said, "As root: apt-get update && apt-get install --no-install-recommends g++ libicu-dev "), "without root:\n%s", said)
+	assert.Must(t, os.Remove(filepath.Join(bin, "apt-get")))
 	if said := run(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "only Debian's packages are known here: install by hand what these bring: g++ libicu-dev ") {
 		t.Errorf("on another system:\n%s", said)
 	}

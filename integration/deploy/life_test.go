@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -25,10 +26,7 @@ type life struct {
 // program builds idproxy as it is deployed.
 func program(t *testing.T) string {
 	t.Helper()
-	path, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := assert.Of(harness.BuildPlain()).Must(t)
 	return path
 }
 
@@ -38,13 +36,8 @@ func start(t *testing.T, server *servers.Server, db, dir, config, script string)
 	t.Helper()
 	harness.MustExec(t, harness.Open(t, server.Config(db), ""), "CREATE TABLE t (id BIGINT PRIMARY KEY, v INT)")
 	path := filepath.Join(dir, "script")
-	if err := os.WriteFile(path, []byte("#!/bin/sh -e\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p, err := harness.Launch(t.Context(), path, harness.Spec{Config: config, Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte("#!/bin/sh -e\n"+script+"\n"), 0o700))
+	p := assert.Of(harness.Launch(t.Context(), path, harness.Spec{Config: config, Dir: dir})).Must(t)
 	t.Cleanup(func() {
 		if err := p.Kill(); err != nil { // the successor is of its process group
 			t.Error(err)
@@ -69,10 +62,7 @@ func (l *life) whole(listeners ...string) {
 	inserts()
 	found := l.signal(l.PID(), syscall.SIGUSR2, `msg="a successor serves" process\.pid=(\d+)`)
 	inserts()
-	successor, err := strconv.Atoi(found[1])
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	successor := assert.Of(strconv.Atoi(found[1])).Must(l.t)
 	l.signal(successor, syscall.SIGTERM, `(?s)msg=stopped.*msg=stopped`)
 }
 
@@ -86,17 +76,13 @@ func (l *life) insert(name string) {
 	}
 	pool := harness.Open(l.t, c, "")
 	harness.MustExec(l.t, pool, "INSERT INTO t (v) VALUES (1)")
-	if err := pool.Close(); err != nil {
-		l.t.Error(err)
-	}
+	assert.NoError(l.t, pool.Close())
 }
 
 // signal sends a signal and waits for what the log says then.
 func (l *life) signal(pid int, sig syscall.Signal, until string) (found []string) {
 	l.t.Helper()
-	if err := syscall.Kill(pid, sig); err != nil {
-		l.t.Fatal(err)
-	}
+	assert.Must(l.t, syscall.Kill(pid, sig))
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if found = regexp.MustCompile(until).FindStringSubmatch(l.Log()); found != nil {
 			return found

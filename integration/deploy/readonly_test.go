@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
@@ -27,12 +28,9 @@ func TestComposeIsClosed(t *testing.T) {
 	var c struct {
 		Services map[string]closed `yaml:"services"`
 	}
-	if err := yaml.Unmarshal([]byte(readCompose(t)), &c); err != nil {
-		t.Fatal(err)
-	}
-	if s := c.Services["idproxy"]; !s.ReadOnly || fmt.Sprint(s.CapDrop, s.SecurityOpt) != "[ALL] [no-new-privileges:true]" {
-		t.Errorf("%+v", s)
-	}
+	assert.Must(t, yaml.Unmarshal([]byte(readCompose(t)), &c))
+	s := c.Services["idproxy"]
+	assert.True(t, s.ReadOnly && fmt.Sprint(s.CapDrop, s.SecurityOpt) == "[ALL] [no-new-privileges:true]", "%+v", s)
 }
 
 // nonroot is the user of the image.
@@ -61,14 +59,10 @@ exec chroot . setpriv --reuid %[5]d --regid %[5]d --clear-groups --no-new-privs 
 func newRoot(t *testing.T) string {
 	t.Helper()
 	root, err := os.MkdirTemp("", "idproxy-root-") // not t.TempDir: with / on it, it must not be removed with what it holds
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() {
 		_ = exec.Command("umount", "--recursive", "--lazy", root).Run() // from a chroot a mount may have come here, too
-		if err := os.Remove(root); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.Remove(root))
 	})
 	return root
 }
@@ -76,14 +70,9 @@ func newRoot(t *testing.T) string {
 // copied returns a copy of a program that everybody can run.
 func copied(t *testing.T, from, dir string) string {
 	t.Helper()
-	text, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(from)).Must(t)
 	to := filepath.Join(dir, "idproxy")
-	if err := os.WriteFile(to, text, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(to, text, 0o755))
 	return to
 }
 
@@ -93,33 +82,21 @@ func TestReadOnlyRoot(t *testing.T) {
 	width.Need(t, "the right to have mounts of its own (unshare)", exec.Command("sh", "-c", unshare+" true").Run() == nil)
 	server := harness.MySQL(t)
 	dir, root := t.TempDir(), newRoot(t)
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Chmod(filepath.Dir(dir), 0o755))
 	volume := filepath.Join(dir, "volume")
-	if err := os.Mkdir(volume, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(volume, nonroot, nonroot); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(volume, 0o700))
+	assert.Must(t, os.Chown(volume, nonroot, nonroot))
 	writes := func(path string) bool {
 		t.Helper()
 		out, err := exec.Command("sh", "-c", inContainer("/bin/sh", root, volume), "sh", "-c", "echo tried; echo 1 >"+strconv.Quote(path)).CombinedOutput()
-		if !strings.HasPrefix(string(out), "tried") {
-			t.Fatalf("the container does not start: %v, %s", err, out)
-		}
+		assert.MustTrue(t, strings.HasPrefix(string(out), "tried"), "the container does not start: %v, %s", err, out)
 		return err == nil
 	}
-	if err := os.Mkdir(filepath.Join(dir, "beside"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(filepath.Join(dir, "beside"), 0o777))
 	if err := os.Chmod(filepath.Join(dir, "beside"), 0o777); err != nil { // everybody may, but for the mount
 		t.Fatal(err)
 	}
-	if !writes(filepath.Join(volume, "x")) || writes(filepath.Join(dir, "beside", "x")) {
-		t.Fatal("the volume cannot be written, or something beside it can")
-	}
+	assert.MustTrue(t, writes(filepath.Join(volume, "x")) && !writes(filepath.Join(dir, "beside", "x")), "the volume cannot be written, or something beside it can")
 	db := harness.Database(t, server)
 	config := fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -21,10 +22,7 @@ const unitFile = "deploy/systemd/idproxy.service"
 
 func readUnit(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, unitFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(root, unitFile))).Must(t)
 	return string(text)
 }
 
@@ -35,34 +33,23 @@ const mostExposed = 2.0
 func exposure(t *testing.T, unit string) float64 {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "idproxy.service")
-	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(unit), 0o600))
 	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", path).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	assert.Must(t, err, string(out))
 	found := regexp.MustCompile(`Overall exposure level for idproxy\.service: ([\d.]+)`).FindSubmatch(out)
-	if found == nil {
-		t.Fatalf("systemd-analyze names no level:\n%s", out)
-	}
-	level, err := strconv.ParseFloat(string(found[1]), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.MustTrue(t, found != nil, "systemd-analyze names no level:\n%s", out)
+	level := assert.Of(strconv.ParseFloat(string(found[1]), 64)).Must(t)
 	return level
 }
 
 // TestUnitIsClosed holds how much of the machine the service can reach.
 func TestUnitIsClosed(t *testing.T) {
 	unit := readUnit(t)
-	if level := exposure(t, unit); level >= mostExposed {
-		t.Errorf("exposure %.1f, want less than %.1f: systemd-analyze security --offline=true %s", level, mostExposed, unitFile)
-	}
+	level := exposure(t, unit)
+	assert.True(t, !(level >= mostExposed), "exposure %.1f, want less than %.1f: systemd-analyze security --offline=true %s", level, mostExposed, unitFile)
 	open := regexp.MustCompile(`(?m)^(SystemCall|Restrict|Capability)\w+=.*\n`).ReplaceAllString(unit, "")
-	if level := exposure(t, open); level < mostExposed {
-		t.Errorf("exposure %.1f without the filters: the test finds nothing", level)
-	}
+	level = exposure(t, open)
+	assert.True(t, !(level < mostExposed), "exposure %.1f without the filters: the test finds nothing", level)
 }
 
 // callsOf are the system calls of a set of systemd, or the one of that name.
@@ -71,10 +58,7 @@ func callsOf(t *testing.T, name string) (calls []string) {
 	if !strings.HasPrefix(name, "@") {
 		return []string{name}
 	}
-	out, err := exec.Command("systemd-analyze", "--no-pager", "syscall-filter", name).Output()
-	if err != nil {
-		t.Fatalf("set %s: %v", name, err)
-	}
+	out := assert.Of(exec.Command("systemd-analyze", "--no-pager", "syscall-filter", name).Output()).Must(t, "set", name)
 	for line := range strings.Lines(string(out)) {
 		if word := strings.TrimSpace(line); strings.HasPrefix(line, " ") && !strings.HasPrefix(word, "#") {
 			calls = append(calls, callsOf(t, word)...)
@@ -112,9 +96,7 @@ func tracedRun(t *testing.T) []string {
 	server := harness.MySQL(t)
 	dir := t.TempDir()
 	counts := filepath.Join(dir, "counts")
-	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(server.Config("").Passwd), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(filepath.Join(dir, "password"), []byte(server.Config("").Passwd), 0o600))
 	db := harness.Database(t, server)
 	config := fmt.Sprintf(`
 listeners:
@@ -137,9 +119,7 @@ func countedCalls(t *testing.T, path string) (calls []string) {
 	var text []byte
 	for deadline := time.Now().Add(2 * time.Minute); !bytes.HasSuffix(text, []byte(" total\n")); time.Sleep(50 * time.Millisecond) {
 		text, _ = os.ReadFile(path) // it may not be there yet
-		if time.Now().After(deadline) {
-			t.Fatalf("strace does not end: %q", text)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "strace does not end: %q", text)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
@@ -160,9 +140,7 @@ func TestUnitFilter(t *testing.T) {
 	unit := readUnit(t)
 	calls := tracedRun(t)
 	for _, want := range []string{"execve", "accept4", "connect", "fsync"} {
-		if !slices.Contains(calls, want) {
-			t.Errorf("strace has not seen %s in %q: it did not follow the run", want, calls)
-		}
+		assert.True(t, slices.Contains(calls, want), "strace has not seen %s in %q: it did not follow the run", want, calls)
 	}
 	beyond := func(filter string) (refused []string) {
 		passes := allowed(t, filter)
@@ -173,12 +151,10 @@ func TestUnitFilter(t *testing.T) {
 		}
 		return refused
 	}
-	if refused := beyond(unit); refused != nil {
-		t.Errorf("the filter of %s refuses %q", unitFile, refused)
-	}
-	if refused := beyond(unit + "SystemCallFilter=~@network-io\n"); !slices.Contains(refused, "connect") {
-		t.Errorf("without @network-io it refuses %q only", refused)
-	}
+	refused := beyond(unit)
+	assert.True(t, refused == nil, "the filter of %s refuses %q", unitFile, refused)
+	refused = beyond(unit + "SystemCallFilter=~@network-io\n")
+	assert.True(t, slices.Contains(refused, "connect"), "without @network-io it refuses %q only", refused)
 	t.Logf("%d system calls, of %d that pass", len(calls), len(allowed(t, unit)))
 }
 
@@ -187,20 +163,14 @@ func TestUnitFilter(t *testing.T) {
 func TestUnitTemplate(t *testing.T) {
 	const edit = `sed -E 's,(/etc/|/var/lib/|Directory=)idproxy,&-%i,'`
 	for _, name := range []string{"scripts/dist.sh", "docs/operations.md"} {
-		if text, err := os.ReadFile(filepath.Join(root, name)); err != nil || !strings.Contains(string(text), edit) {
-			t.Errorf("%s does not have %s (%v)", name, edit, err)
-		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		assert.True(t, err == nil && strings.Contains(string(text), edit), "%s does not have %s (%v)", name, edit, err)
 	}
-	out, err := exec.Command("sh", "-c", edit+" "+filepath.Join(root, unitFile)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := assert.Of(exec.Command("sh", "-c", edit+" "+filepath.Join(root, unitFile)).Output()).Must(t)
 	for _, line := range []string{
 		"ExecStart=/usr/local/bin/idproxy serve --config /etc/idproxy-%i/idproxy.yaml", "User=idproxy", "WorkingDirectory=/var/lib/idproxy-%i",
 		"StateDirectory=idproxy-%i", "RuntimeDirectory=idproxy-%i", "ReadWritePaths=-/etc/idproxy-%i",
 	} {
-		if !strings.Contains(string(out), "\n"+line+"\n") {
-			t.Errorf("the template does not say %s:\n%s", line, out)
-		}
+		assert.True(t, strings.Contains(string(out), "\n"+line+"\n"), "the template does not say %s:\n%s", line, out)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 )
 
 // Outcomes of the forms that hide an INSERT: refused by idproxy, or by the server.
@@ -89,40 +91,36 @@ var hidings = []hiding{
 // TestHiding holds what docs/semantics/hidden.md says of the forms that hide an INSERT.
 func TestHiding(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}, {table: DB.made, column: id, source: ids}]",
-				"SET sql_mode = ''", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))", "CREATE VIEW seen AS SELECT a FROM t",
-				"CREATE PROCEDURE inserts() INSERT INTO t (a) VALUES ('x')",
-				"CREATE FUNCTION inserting() RETURNS INT DETERMINISTIC BEGIN INSERT INTO t (a) VALUES ('x'); RETURN 1; END")
-			if err := os.WriteFile(filepath.Join(server.Dir, "f"), []byte("7\n"), 0o644); err != nil {
-				t.Fatal(err)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}, {table: DB.made, column: id, source: ids}]",
+			"SET sql_mode = ''", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))", "CREATE VIEW seen AS SELECT a FROM t",
+			"CREATE PROCEDURE inserts() INSERT INTO t (a) VALUES ('x')",
+			"CREATE FUNCTION inserting() RETURNS INT DETERMINISTIC BEGIN INSERT INTO t (a) VALUES ('x'); RETURN 1; END")
+		assert.Must(t, os.WriteFile(filepath.Join(server.Dir, "f"), []byte("7\n"), 0o644))
+		var scripts []pair.Script
+		for _, h := range hidings {
+			want := h.mysql
+			if server.Kind.String() == "MariaDB" {
+				want = h.mariaDB
 			}
-			var scripts []pair.Script
-			for _, h := range hidings {
-				want := h.mysql
-				if server.Kind.String() == "MariaDB" {
-					want = h.mariaDB
-				}
-				steps := []pair.Step{
-					{Text: "SET sql_mode = '', @z = 'INSERT INTO t (a) VALUES (''x'')'"},
-					{Text: "PREPARE known FROM 'INSERT INTO t (a) VALUES (1)'"},
-					{Text: h.text, Want: want},
-				}
-				stored := h.stored
-				if want != "" {
-					stored = ""
-				}
-				if want == "" && h.text[0] != 'E' && h.text[0] != 'D' { // else it may have rows to show
-					steps = append(steps, pair.Step{Text: "SELECT 1", Want: "1"})
-				}
-				steps = append(steps, pair.Step{Text: "SELECT id, a FROM t", Want: stored})
-				scripts = append(scripts, pair.Script{Name: h.text, Steps: steps})
+			steps := []pair.Step{
+				{Text: "SET sql_mode = '', @z = 'INSERT INTO t (a) VALUES (''x'')'"},
+				{Text: "PREPARE known FROM 'INSERT INTO t (a) VALUES (1)'"},
+				{Text: h.text, Want: want},
 			}
-			w.Run(t, scripts, "DROP TABLE IF EXISTS made, t, other", "DROP PROCEDURE IF EXISTS again", "DROP EVENT IF EXISTS soon", "SET SESSION sql_mode = ''",
-				"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))",
-				"CREATE TRIGGER by_trigger AFTER INSERT ON other FOR EACH ROW INSERT INTO t (a) SELECT NEW.a FROM DUAL WHERE NEW.a = 'y'")
-		})
-	}
+			stored := h.stored
+			if want != "" {
+				stored = ""
+			}
+			if want == "" && h.text[0] != 'E' && h.text[0] != 'D' { // else it may have rows to show
+				steps = append(steps, pair.Step{Text: "SELECT 1", Want: "1"})
+			}
+			steps = append(steps, pair.Step{Text: "SELECT id, a FROM t", Want: stored})
+			scripts = append(scripts, pair.Script{Name: h.text, Steps: steps})
+		}
+		w.Run(t, scripts, "DROP TABLE IF EXISTS made, t, other", "DROP PROCEDURE IF EXISTS again", "DROP EVENT IF EXISTS soon", "SET SESSION sql_mode = ''",
+			"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))",
+			"CREATE TRIGGER by_trigger AFTER INSERT ON other FOR EACH ROW INSERT INTO t (a) SELECT NEW.a FROM DUAL WHERE NEW.a = 'y'")
+	})
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -45,53 +47,45 @@ var insertIDScripts = []struct {
 // generate, in a table with a rule, too, and nothing is left of it for the one behind.
 func TestInsertID(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			setup := []string{
-				"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE) AUTO_INCREMENT = 2000",
-				"CREATE TABLE keyed (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE moved (id BIGINT PRIMARY KEY, a INT)",
-			}
-			for _, schema := range []string{"DB", "DB_other"} {
-				setup = append(setup, "CREATE TABLE "+schema+".other (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 2000", "CREATE PROCEDURE "+schema+".begins() SET insert_id = 500",
-					"CREATE FUNCTION "+schema+".beginning() RETURNS INT DETERMINISTIC BEGIN SET insert_id = 500; RETURN 1; END")
-			}
-			w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}, {table: DB.keyed, column: id, source: ids, explicit: reject}, {table: DB.moved, column: id, source: ids, explicit: advance}]", setup...)
-			for _, script := range insertIDScripts {
-				t.Run(script.name, func(t *testing.T) {
-					ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
-					for _, text := range append(script.run[:len(script.run):len(script.run)], "INSERT INTO other (a) VALUES (9)", "SELECT id, a FROM orders ORDER BY a", "SELECT id, a FROM other ORDER BY a",
-						"INSERT INTO orders (a) VALUES (10)", "DELETE FROM orders", "DELETE FROM other") {
-						if got, want := insertIDShown(t, ours, text), insertIDShown(t, native, text); got != want {
-							t.Errorf("%s: %s, natively %s", text, got, want)
-						}
-					}
-				})
-			}
-			t.Run("LOAD DATA", func(t *testing.T) {
-				var got [2]string
-				for i, addr := range []string{w.Addr, server.Addr} {
-					l := harness.NewLoader(t, server.Config([]string{w.DB, w.DB + "_other"}[i]), addr)
-					l.Exec("SET insert_id = 500")
-					got[i] = l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE orders (a)", strings.NewReader("1\n2\n3\n")) + l.Rows("SELECT id, a, LAST_INSERT_ID(), @@insert_id FROM orders")
-					l.Exec("DELETE FROM orders")
-				}
-				if got[0] != got[1] {
-					t.Errorf("%s, natively %s", got[0], got[1])
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		setup := []string{
+			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE) AUTO_INCREMENT = 2000",
+			"CREATE TABLE keyed (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE moved (id BIGINT PRIMARY KEY, a INT)",
+		}
+		for _, schema := range []string{"DB", "DB_other"} {
+			setup = append(setup, "CREATE TABLE "+schema+".other (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 2000", "CREATE PROCEDURE "+schema+".begins() SET insert_id = 500",
+				"CREATE FUNCTION "+schema+".beginning() RETURNS INT DETERMINISTIC BEGIN SET insert_id = 500; RETURN 1; END")
+		}
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}, {table: DB.keyed, column: id, source: ids, explicit: reject}, {table: DB.moved, column: id, source: ids, explicit: advance}]", setup...)
+		for _, script := range insertIDScripts {
+			t.Run(script.name, func(t *testing.T) {
+				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+				for _, text := range append(script.run[:len(script.run):len(script.run)], "INSERT INTO other (a) VALUES (9)", "SELECT id, a FROM orders ORDER BY a", "SELECT id, a FROM other ORDER BY a",
+					"INSERT INTO orders (a) VALUES (10)", "DELETE FROM orders", "DELETE FROM other") {
+					got, want := insertIDShown(t, ours, text), insertIDShown(t, native, text)
+					assert.True(t, got == want, "%s: %s, natively %s", text, got, want)
 				}
 			})
-			t.Run("explicit", func(t *testing.T) {
-				s := wireclient.Open(t, w.Addr, w.DB)
-				s.Must(t, "SET insert_id = 500")
-				if e := s.Fails(t, "INSERT INTO keyed (a) VALUES (1)"); e.Code != 1235 || s.Value(t, "SELECT @@insert_id") != "500" {
-					t.Errorf("reject: %v", e)
-				}
-				s.Must(t, "SET insert_id = 300000", "INSERT INTO moved (a) VALUES (1), (2)", "INSERT INTO moved (a) VALUES (3)")
-				if got := fmt.Sprint(s.Must(t, "SELECT id FROM moved").Rows); got != "[[300000] [300001] [300002]]" {
-					t.Errorf("advance: %s", got)
-				}
-			})
+		}
+		t.Run("LOAD DATA", func(t *testing.T) {
+			var got [2]string
+			for i, addr := range []string{w.Addr, server.Addr} {
+				l := harness.NewLoader(t, server.Config([]string{w.DB, w.DB + "_other"}[i]), addr)
+				l.Exec("SET insert_id = 500")
+				got[i] = l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE orders (a)", strings.NewReader("1\n2\n3\n")) + l.Rows("SELECT id, a, LAST_INSERT_ID(), @@insert_id FROM orders")
+				l.Exec("DELETE FROM orders")
+			}
+			assert.True(t, got[0] == got[1], "%s, natively %s", got[0], got[1])
 		})
-	}
+		t.Run("explicit", func(t *testing.T) {
+			s := wireclient.Open(t, w.Addr, w.DB)
+			s.Must(t, "SET insert_id = 500")
+			e := s.Fails(t, "INSERT INTO keyed (a) VALUES (1)")
+			assert.True(t, e.Code == 1235 && s.Value(t, "SELECT @@insert_id") == "500", "reject: %v", e)
+			s.Must(t, "SET insert_id = 300000", "INSERT INTO moved (a) VALUES (1), (2)", "INSERT INTO moved (a) VALUES (3)")
+			assert.Equal(t, "advance", fmt.Sprint(s.Must(t, "SELECT id FROM moved").Rows), "[[300000] [300001] [300002]]")
+		})
+	})
 }
 
 // insertIDShown shows all replies to a text, with "id" for each number that is generated.
@@ -102,9 +96,8 @@ func insertIDShown(t *testing.T, s *wireclient.Session, text string) (all string
 		replies = unseenStep(s, t, text)
 	} else {
 		var err error
-		if replies, err = s.SendText(text); err != nil {
-			t.Fatal(err)
-		}
+		replies, err = s.SendText(text)
+		assert.Must(t, err)
 	}
 	for _, r := range replies {
 		id := fmt.Sprint(r.InsertID)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/wireclient"
@@ -45,9 +46,7 @@ func TestServersErrors(t *testing.T) {
 					both(t, w, "", func(s *wireclient.Session) ([]wireclient.Reply, error) { return s.Query(text) }, text)
 					both(t, w, w.DB, func(s *wireclient.Session) ([]wireclient.Reply, error) { return s.Prepare("p", text) }, "prepared: "+text)
 				}
-				if n := wireclient.Open(t, server.Addr, w.DB).Value(t, "SELECT COUNT(*) FROM ruled"); n != "0" {
-					t.Errorf("%s rows went in", n)
-				}
+				assert.Equal(t, "rows went in", wireclient.Open(t, server.Addr, w.DB).Value(t, "SELECT COUNT(*) FROM ruled"), "0")
 			})
 		}
 	}
@@ -67,10 +66,7 @@ func both(t *testing.T, w *pair.World, db string, run func(*wireclient.Session) 
 			},
 			func(s *wireclient.Session) ([]wireclient.Reply, error) { return s.Query("EXECUTE p") },
 		} {
-			replies, err := command(s)
-			if err != nil {
-				t.Fatalf("%s: %v", text, err)
-			}
+			replies := assert.Of(command(s)).Must(t, text)
 			got[i] = append(got[i], replies)
 		}
 		s.Close()

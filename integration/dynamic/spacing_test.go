@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -34,37 +36,31 @@ var spacingScripts = []struct {
 // routine has set it.
 func TestSpacingOutOfSight(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			setup := []string{"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"}
-			for _, schema := range []string{"DB", "DB_other"} {
-				setup = append(setup, "CREATE TABLE "+schema+".other (a INT)", "CREATE PROCEDURE "+schema+".space() SET auto_increment_increment = 10",
-					"CREATE FUNCTION "+schema+".spacing() RETURNS INT DETERMINISTIC BEGIN SET auto_increment_increment = 10; RETURN 1; END")
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		setup := []string{"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"}
+		for _, schema := range []string{"DB", "DB_other"} {
+			setup = append(setup, "CREATE TABLE "+schema+".other (a INT)", "CREATE PROCEDURE "+schema+".space() SET auto_increment_increment = 10",
+				"CREATE FUNCTION "+schema+".spacing() RETURNS INT DETERMINISTIC BEGIN SET auto_increment_increment = 10; RETURN 1; END")
+		}
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]", setup...)
+		for _, script := range spacingScripts {
+			if script.only != "" && script.only != server.Kind.String() {
+				continue
 			}
-			w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]", setup...)
-			for _, script := range spacingScripts {
-				if script.only != "" && script.only != server.Kind.String() {
-					continue
-				}
-				t.Run(script.name, func(t *testing.T) {
-					ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
-					var spread [2]string
-					for i, s := range []*wireclient.Session{ours, native} {
-						s.Must(t, "DELETE FROM orders", "INSERT INTO orders (a) VALUES (0), (0)", "DELETE FROM orders")
-						for _, text := range script.run {
-							for _, r := range unseenStep(s, t, w.Text(text)) {
-								if r.Err != nil {
-									t.Fatalf("%s: %v", text, r.Err)
-								}
-							}
+			t.Run(script.name, func(t *testing.T) {
+				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+				var spread [2]string
+				for i, s := range []*wireclient.Session{ours, native} {
+					s.Must(t, "DELETE FROM orders", "INSERT INTO orders (a) VALUES (0), (0)", "DELETE FROM orders")
+					for _, text := range script.run {
+						for _, r := range unseenStep(s, t, w.Text(text)) {
+							assert.MustTrue(t, r.Err == nil, "%s: %v", text, r.Err)
 						}
-						spread[i] = fmt.Sprint(s.Must(t, "SELECT COUNT(*), MAX(id) - MIN(id) FROM orders").Rows)
 					}
-					if spread[0] != spread[1] || spread[0] == "[[2 1]]" {
-						t.Errorf("rows and the space between their ids: %s, natively %s", spread[0], spread[1])
-					}
-				})
-			}
-		})
-	}
+					spread[i] = fmt.Sprint(s.Must(t, "SELECT COUNT(*), MAX(id) - MIN(id) FROM orders").Rows)
+				}
+				assert.True(t, spread[0] == spread[1] && spread[0] != "[[2 1]]", "rows and the space between their ids: %s, natively %s", spread[0], spread[1])
+			})
+		}
+	})
 }

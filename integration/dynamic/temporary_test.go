@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -43,55 +45,47 @@ var temporaryUse = []string{
 // to be, and not for the table behind it.
 func TestTemporaryOutOfSight(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			const columns = "(id INT AUTO_INCREMENT PRIMARY KEY, a INT)"
-			setup := []string{"CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)"}
-			for _, schema := range []string{"DB", "DB_other"} {
-				setup = append(setup, "CREATE PROCEDURE "+schema+".nothing() DO 1", "CREATE PROCEDURE "+schema+".make() CREATE TEMPORARY TABLE orders "+columns,
-					"CREATE PROCEDURE "+schema+".make_tmp() CREATE TEMPORARY TABLE tmp "+columns, "CREATE PROCEDURE "+schema+".prepares() PREPARE made FROM 'CREATE TEMPORARY TABLE orders "+columns+"'")
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		const columns = "(id INT AUTO_INCREMENT PRIMARY KEY, a INT)"
+		setup := []string{"CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)"}
+		for _, schema := range []string{"DB", "DB_other"} {
+			setup = append(setup, "CREATE PROCEDURE "+schema+".nothing() DO 1", "CREATE PROCEDURE "+schema+".make() CREATE TEMPORARY TABLE orders "+columns,
+				"CREATE PROCEDURE "+schema+".make_tmp() CREATE TEMPORARY TABLE tmp "+columns, "CREATE PROCEDURE "+schema+".prepares() PREPARE made FROM 'CREATE TEMPORARY TABLE orders "+columns+"'")
+		}
+		setup = append(setup, "CREATE USER DB IDENTIFIED BY 'grants'", "GRANT EXECUTE, CREATE TEMPORARY TABLES ON DB.* TO DB", "GRANT SELECT (id, a), INSERT (id, a) ON DB.orders TO DB")
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]", setup...)
+		t.Cleanup(func() { wireclient.Open(t, server.Addr, "").Must(t, w.Text("DROP USER DB")) })
+		for _, maker := range temporaryMakers {
+			if maker.only != "" && maker.only != server.Kind.String() {
+				continue
 			}
-			setup = append(setup, "CREATE USER DB IDENTIFIED BY 'grants'", "GRANT EXECUTE, CREATE TEMPORARY TABLES ON DB.* TO DB", "GRANT SELECT (id, a), INSERT (id, a) ON DB.orders TO DB")
-			w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]", setup...)
-			t.Cleanup(func() { wireclient.Open(t, server.Addr, "").Must(t, w.Text("DROP USER DB")) })
-			for _, maker := range temporaryMakers {
-				if maker.only != "" && maker.only != server.Kind.String() {
-					continue
+			t.Run(maker.name, func(t *testing.T) {
+				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+				for _, s := range []*wireclient.Session{ours, native} {
+					for name, text := range map[string]string{"before": "INSERT INTO orders (a) VALUES (10)", "query": "INSERT INTO orders (a) SELECT 11"} {
+						r, err := s.Prepare(name, text)
+						assert.MustTrue(t, err == nil && r[0].Err == nil, "%v %v", err, r)
+					}
+					s.Must(t, "PREPARE n FROM 'INSERT INTO orders (a) VALUES (12)'", "INSERT INTO orders (a) VALUES (13)")
 				}
-				t.Run(maker.name, func(t *testing.T) {
-					ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
-					for _, s := range []*wireclient.Session{ours, native} {
-						for name, text := range map[string]string{"before": "INSERT INTO orders (a) VALUES (10)", "query": "INSERT INTO orders (a) SELECT 11"} {
-							if r, err := s.Prepare(name, text); err != nil || r[0].Err != nil {
-								t.Fatal(err, r)
-							}
-						}
-						s.Must(t, "PREPARE n FROM 'INSERT INTO orders (a) VALUES (12)'", "INSERT INTO orders (a) VALUES (13)")
-					}
-					for i, text := range append(maker.run[:len(maker.run):len(maker.run)], temporaryUse...) {
-						text = strings.ReplaceAll(text, "COLUMNS", columns)
-						got, want := unseenStep(ours, t, text), unseenStep(native, t, text)
-						if i >= len(maker.run) && !reflect.DeepEqual(got, want) {
-							t.Errorf("%s\n%+v\nnatively\n%+v", text, got, want)
-						}
-					}
-					ours.Must(t, "DELETE FROM orders")
-					for _, text := range []string{"INSERT INTO orders (a) VALUES (20)", "EXECUTED before", "EXECUTE n", "EXECUTED query"} {
-						if r := unseenStep(ours, t, text); r[0].Err != nil || r[0].InsertID < pair.SourceStart {
-							t.Errorf("behind it, %s: insert id %d, %v", text, r[0].InsertID, r[0].Err)
-						}
-					}
-				})
-			}
-			t.Run("few rights", func(t *testing.T) {
-				s := wireclient.DialAs(t, w.Addr, w.DB, w.DB)
-				s.Must(t, "CALL nothing()", "INSERT INTO orders (a) VALUES (1)", "CALL make()")
-				if r := s.Must(t, "INSERT INTO orders (a) VALUES (1)"); r.InsertID != 1 {
-					t.Errorf("insert id %d", r.InsertID)
+				for i, text := range append(maker.run[:len(maker.run):len(maker.run)], temporaryUse...) {
+					text = strings.ReplaceAll(text, "COLUMNS", columns)
+					got, want := unseenStep(ours, t, text), unseenStep(native, t, text)
+					assert.True(t, i < len(maker.run) || reflect.DeepEqual(got, want), "%s\n%+v\nnatively\n%+v", text, got, want)
+				}
+				ours.Must(t, "DELETE FROM orders")
+				for _, text := range []string{"INSERT INTO orders (a) VALUES (20)", "EXECUTED before", "EXECUTE n", "EXECUTED query"} {
+					r := unseenStep(ours, t, text)
+					assert.True(t, r[0].Err == nil && r[0].InsertID >= pair.SourceStart, "behind it, %s: insert id %d, %v", text, r[0].InsertID, r[0].Err)
 				}
 			})
+		}
+		t.Run("few rights", func(t *testing.T) {
+			s := wireclient.DialAs(t, w.Addr, w.DB, w.DB)
+			s.Must(t, "CALL nothing()", "INSERT INTO orders (a) VALUES (1)", "CALL make()")
+			assert.Equal(t, "insert id", s.Must(t, "INSERT INTO orders (a) VALUES (1)").InsertID, 1)
 		})
-	}
+	})
 }
 
 // unseenStep sends a text, or prepares and executes one, or executes one that was prepared.
@@ -103,9 +97,6 @@ func unseenStep(s *wireclient.Session, t *testing.T, text string) []wireclient.R
 	} else if name, ok := strings.CutPrefix(text, "EXECUTED "); ok {
 		send, text = func(name string) ([]wireclient.Reply, error) { return s.Execute(name, wireclient.Execution{}) }, name
 	}
-	replies, err := send(text)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	replies := assert.Of(send(text)).Must(t, text)
 	return replies
 }

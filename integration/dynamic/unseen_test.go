@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -62,27 +63,25 @@ var unseenScripts = []unseenScript{
 // TestUnseenState checks that no row comes into a table with a rule without an
 // id, and that all bytes of its value come in.
 func TestUnseenState(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, server)
-			proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name := harness.Database(t, server)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {ids: {segment: {}}}
 rules: [{table: %[2]s.orders, column: id, source: ids}, {table: "%[2]s.log_*", column: id, source: ids}]
 `, server.Addr, name))
-			direct := harness.Open(t, server.Config(name), "")
-			prepareUnseen(t, direct, server, name)
-			for _, script := range unseenScripts {
-				if script.only != "" && script.only != server.Kind.String() {
-					continue
-				}
-				t.Run(script.name, func(t *testing.T) {
-					errs := runUnseen(t, server, proxy.Addr("a"), name, script)
-					mayRefuse := strings.Contains(script.name, "one text") || strings.Contains(script.name, "UTF-16")
-					checkUnseen(t, direct, errs, mayRefuse)
-				})
+		direct := harness.Open(t, server.Config(name), "")
+		prepareUnseen(t, direct, server, name)
+		for _, script := range unseenScripts {
+			if script.only != "" && script.only != server.Kind.String() {
+				continue
 			}
-		})
-	}
+			t.Run(script.name, func(t *testing.T) {
+				errs := runUnseen(t, server, proxy.Addr("a"), name, script)
+				mayRefuse := strings.Contains(script.name, "one text") || strings.Contains(script.name, "UTF-16")
+				checkUnseen(t, direct, errs, mayRefuse)
+			})
+		}
+	})
 }
 
 func prepareUnseen(t *testing.T, db *sql.DB, server *servers.Server, name string) {
@@ -100,15 +99,9 @@ func prepareUnseen(t *testing.T, db *sql.DB, server *servers.Server, name string
 		list = append(list, "CREATE PROCEDURE DB_other.enter() EXECUTE IMMEDIATE 'USE DB'")
 	}
 	for _, text := range list {
-		if _, err := db.Exec(strings.ReplaceAll(text, "DB", name)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(db.Exec(strings.ReplaceAll(text, "DB", name))).Must(t)
 	}
-	t.Cleanup(func() {
-		if _, err := db.Exec("DROP DATABASE " + name + "_other"); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.Of(db.Exec("DROP DATABASE " + name + "_other")).NoError(t) })
 }
 
 // runUnseen runs a script in a session of its own, which begins in the schema
@@ -119,10 +112,7 @@ func runUnseen(t *testing.T, server *servers.Server, addr, name string, script u
 	config.MultiStatements = true
 	db := harness.Open(t, config, addr)
 	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(db.Conn(t.Context())).Must(t)
 	defer conn.Close()
 	for _, text := range script.run {
 		text = strings.ReplaceAll(text, "DB", name)
@@ -151,28 +141,18 @@ func execUnseen(ctx context.Context, conn *sql.Conn, text string) error {
 // error of the proxy's.
 func checkUnseen(t *testing.T, db *sql.DB, errs []error, mayRefuse bool) {
 	t.Helper()
-	rows, err := db.Query("SELECT id FROM orders UNION ALL SELECT id FROM log_1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(db.Query("SELECT id FROM orders UNION ALL SELECT id FROM log_1")).Must(t)
 	defer rows.Close()
 	n := 0
 	for ; rows.Next(); n++ {
 		var id sql.NullInt64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		if id.Int64 == 0 {
-			t.Error("a row has no id")
-		}
+		assert.Must(t, rows.Scan(&id))
+		assert.True(t, id.Int64 != 0, "a row has no id")
 	}
 	refused := mayRefuse && slices.ContainsFunc(errs, func(err error) bool { return strings.Contains(err.Error(), "idproxy") })
-	if err := rows.Err(); err != nil || n > 1 || n == 0 && !refused {
-		t.Errorf("%d rows, %v, errors %v", n, err, errs)
-	}
+	err := rows.Err()
+	assert.True(t, err == nil && n <= 1 && (n != 0 || refused), "%d rows, %v, errors %v", n, err, errs)
 	for _, table := range []string{"orders", "log_1"} {
-		if _, err := db.Exec("DELETE FROM " + table); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(db.Exec("DELETE FROM " + table)).Must(t)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/wireclient"
@@ -47,9 +48,7 @@ func TestUnseenTexts(t *testing.T) {
 						stored[0], stored[1] = stored[1], direct.Value(t, "SELECT COALESCE(GROUP_CONCAT(k ORDER BY k), '') FROM other")
 						return replies, err
 					}, text)
-					if stored[0] != stored[1] {
-						t.Errorf("%q stores %s, natively %s", text, stored[1], stored[0])
-					}
+					assert.True(t, stored[0] == stored[1], "%q stores %s, natively %s", text, stored[1], stored[0])
 					both(t, w, w.DB, func(s *wireclient.Session) ([]wireclient.Reply, error) { return s.Prepare("p", text) }, "prepared: "+text)
 				}
 			})

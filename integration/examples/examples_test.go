@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
@@ -46,10 +47,7 @@ var examples = []example{
 
 // TestExamples runs the first example, and all of them in a wide run, two at a time.
 func TestExamples(t *testing.T) {
-	idproxy, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	idproxy := assert.Of(harness.BuildPlain()).Must(t)
 	places := make(chan struct{}, 2)
 	for i, e := range examples[:width.Of(1, len(examples))] {
 		t.Run(e.name, func(t *testing.T) {
@@ -85,26 +83,18 @@ func (e example) run(t *testing.T, env ...string) string {
 func (e example) compare(t *testing.T, output string) {
 	t.Helper()
 	path := filepath.Join(folder, e.name, "README.md")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(path)).Must(t)
 	page := string(text)
 	if *rewrite {
 		page = withOutput(page, output)
-		if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(path, []byte(page), 0o600))
 	}
 	got, want := steady(output, !e.loose), steady(outputIn(page), !e.loose)
-	if got != want {
-		t.Errorf("%s prints\n%s\nand its README has\n%s", e.name, got, want)
-	}
+	assert.True(t, got == want, "%s prints\n%s\nand its README has\n%s", e.name, got, want)
 	t.Logf("compared: %d lines", strings.Count(got, "\n"))
 	for i, c := range e.checks {
-		if faults := c.faults(output); faults != nil {
-			t.Errorf("%q in\n%s", faults, output)
-		}
+		faults := c.faults(output)
+		assert.True(t, faults == nil, "%q in\n%s", faults, output)
 		broken := strings.Replace(output, c.offender[0], c.offender[1], 1)
 		if broken == output || c.faults(broken) == nil {
 			t.Errorf("check %d does not find %q", i, c.offender[1])
@@ -151,28 +141,19 @@ func withOutput(page, output string) string {
 
 // TestComparisonFinds shows the comparison an output that is not that of the README.
 func TestComparisonFinds(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(folder, "two-shards", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(folder, "two-shards", "README.md"))).Must(t)
 	output := outputIn(string(text))
 	for _, change := range [][2]string{{"501", "503"}, {"bob", "bab"}, {"fine", "wrong"}} {
-		if changed := strings.Replace(output, change[0], change[1], 1); changed == output || steady(changed, true) == steady(output, true) {
-			t.Errorf("%q is not found", change)
-		}
+		changed := strings.Replace(output, change[0], change[1], 1)
+		assert.True(t, changed != output && steady(changed, true) != steady(output, true), "%q is not found", change)
 	}
 }
 
 // TestAllListed holds that each folder with a script is run.
 func TestAllListed(t *testing.T) {
-	scripts, err := filepath.Glob(filepath.Join(folder, "*", "run.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	scripts := assert.Of(filepath.Glob(filepath.Join(folder, "*", "run.sh"))).Must(t)
 	for _, script := range scripts {
 		name := filepath.Base(filepath.Dir(script))
-		if !slices.ContainsFunc(examples, func(e example) bool { return e.name == name }) {
-			t.Errorf("%s is run by no test", script)
-		}
+		assert.True(t, slices.ContainsFunc(examples, func(e example) bool { return e.name == name }), "%s is run by no test", script)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 var (
@@ -35,19 +37,11 @@ func drawnWrong(picture, files string) (wrong []string) {
 // TestPictures holds that pictures have the ports of the configuration.
 func TestPictures(t *testing.T) {
 	pictures, err := filepath.Glob(filepath.Join(folder, "*", "picture.svg"))
-	if err != nil || len(pictures) == 0 {
-		t.Fatalf("%d pictures, %v", len(pictures), err)
-	}
+	assert.MustTrue(t, err == nil && len(pictures) != 0, "%d pictures, %v", len(pictures), err)
 	for _, path := range pictures {
-		picture, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		picture := assert.Of(os.ReadFile(path)).Must(t)
 		var files []byte
-		all, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := assert.Of(filepath.Glob(filepath.Join(filepath.Dir(path), "*"))).Must(t)
 		// Files that are elsewhere in the repository, the page has as links.
 		if page, err := os.ReadFile(filepath.Join(filepath.Dir(path), "README.md")); err != nil {
 			t.Error(err)
@@ -64,11 +58,8 @@ func TestPictures(t *testing.T) {
 				files = append(files, text...)
 			}
 		}
-		if wrong := drawnWrong(string(picture), string(files)); wrong != nil {
-			t.Errorf("%s has %q, which its files do not name", path, wrong)
-		}
+		wrong := drawnWrong(string(picture), string(files))
+		assert.True(t, wrong == nil, "%s has %q, which its files do not name", path, wrong)
 	}
-	if drawnWrong("<text>db0 127.0.0.10:3306</text>", "upstream: 127.0.0.10:3307") == nil || drawnWrong("<text>:3309</text>", "3306") == nil {
-		t.Error("a wrong port is not found")
-	}
+	assert.True(t, drawnWrong("<text>db0 127.0.0.10:3306</text>", "upstream: 127.0.0.10:3307") != nil && drawnWrong("<text>:3309</text>", "3306") != nil, "a wrong port is not found")
 }

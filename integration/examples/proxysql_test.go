@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 var (
@@ -90,26 +91,14 @@ func TestProxySQL(t *testing.T) {
 		}},
 	} {
 		path := filepath.Join(folder, "proxysql", name+".yaml")
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed, err := config.Parse(path, text, func(string) (string, bool) { return "secret", true })
-		if err != nil {
-			t.Fatal(err)
-		}
-		cnf, err := os.ReadFile(filepath.Join(folder, "proxysql", name+".cnf"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if faults := c.faults(string(cnf), parsed); faults != nil {
-			t.Errorf("%s: %q", name, faults)
-		}
+		text := assert.Of(os.ReadFile(path)).Must(t)
+		parsed := assert.Of(config.Parse(path, text, func(string) (string, bool) { return "secret", true })).Must(t)
+		cnf := assert.Of(os.ReadFile(filepath.Join(folder, "proxysql", name+".cnf"))).Must(t)
+		faults := c.faults(string(cnf), parsed)
+		assert.True(t, faults == nil, "%s: %q", name, faults)
 		for _, change := range c.changes {
 			broken := strings.ReplaceAll(string(cnf), change[0], change[1])
-			if broken == string(cnf) || c.faults(broken, parsed) == nil {
-				t.Errorf("%s: %q in place of %q is not found", name, change[1], change[0])
-			}
+			assert.True(t, broken != string(cnf) && c.faults(broken, parsed) != nil, "%s: %q in place of %q is not found", name, change[1], change[0])
 		}
 	}
 }

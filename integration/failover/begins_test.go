@@ -30,14 +30,10 @@ func (p *pair) greatest(t *testing.T, s *servers.Server) int64 {
 // kill ends a server, and start brings it back as it was.
 func (p *pair) kill(t *testing.T, s *servers.Server) (start func()) {
 	t.Helper()
-	if err := s.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Kill())
 	return func() {
 		t.Helper()
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Start(t.Context()))
 		p.setReadOnly(t, s, map[bool]string{true: on, false: off}[s == p.second])
 	}
 }
@@ -74,9 +70,7 @@ func TestLaggingReplica(t *testing.T) {
 					db.SetMaxIdleConns(0)
 					for range 2 {
 						port, err := insert(t.Context(), db)
-						if !strings.HasSuffix(p.second.Addr, ":"+port) {
-							t.Fatalf("the session went to %s", port)
-						}
+						assert.MustTrue(t, strings.HasSuffix(p.second.Addr, ":"+port), "the session went to %s", port)
 						harness.WantError(t, err, tt.code, tt.says)
 					}
 					if start != nil {
@@ -89,14 +83,11 @@ func TestLaggingReplica(t *testing.T) {
 					}
 					assert.Until(t, "a row at the first server", func() bool {
 						port, err := insert(t.Context(), db)
-						if err == nil && !strings.HasSuffix(p.first.Addr, ":"+port) {
-							t.Errorf("a row went to %s", port)
-						}
+						assert.True(t, err != nil || strings.HasSuffix(p.first.Addr, ":"+port), "a row went to %s", port)
 						return err == nil
 					})
-					if n := p.greatest(t, p.first); n <= before {
-						t.Errorf("the greatest id is %d, and was %d", n, before)
-					}
+					n := p.greatest(t, p.first)
+					assert.True(t, n > before, "the greatest id is %d, and was %d", n, before)
 				})
 			}
 		})
@@ -111,9 +102,7 @@ func TestOwnServer(t *testing.T) {
 	p.serve(t, []string{p.first.Addr, p.second.Addr}, "writable: false")
 	db := p.open(t)
 	db.SetMaxIdleConns(0)
-	if _, err := insert(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(insert(t.Context(), db)).Must(t)
 	p.store(t, p.second, 5000)
 
 	start := p.kill(t, p.first)
@@ -129,30 +118,22 @@ func TestOwnServer(t *testing.T) {
 	})
 	_, err := atSecond.ExecContext(t.Context(), "INSERT INTO orders (worker) VALUES (1)")
 	harness.WantError(t, err, 1467, "holds 5000 already")
-	if _, err := insert(t.Context(), db); err != nil {
-		t.Errorf("at the first server: %v", err)
-	}
+	assert.Of(insert(t.Context(), db)).NoError(t, "at the first server")
 }
 
 func portOf(t *testing.T, c *sql.Conn) (port string) {
 	t.Helper()
-	if err := c.QueryRowContext(t.Context(), "SELECT @@port").Scan(&port); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.QueryRowContext(t.Context(), "SELECT @@port").Scan(&port))
 	return port
 }
 
 // connectedTo returns a connection that is at a server.
 func connectedTo(t *testing.T, db *sql.DB, to *servers.Server) *sql.Conn {
 	t.Helper()
-	c, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := assert.Of(db.Conn(t.Context())).Must(t)
 	t.Cleanup(func() { c.Close() })
-	if port := portOf(t, c); !strings.HasSuffix(to.Addr, ":"+port) {
-		t.Fatalf("the session is at %s", port)
-	}
+	port := portOf(t, c)
+	assert.MustTrue(t, strings.HasSuffix(to.Addr, ":"+port), "the session is at %s", port)
 	return c
 }
 
@@ -160,10 +141,7 @@ func connectedTo(t *testing.T, db *sql.DB, to *servers.Server) *sql.Conn {
 // limits.handshake. A client gets to the second one in time.
 func TestSilentFirst(t *testing.T) {
 	p := newPair(t, servers.MariaDB)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer ln.Close()
 	go func() {
 		for {
@@ -177,7 +155,6 @@ func TestSilentFirst(t *testing.T) {
 	p.serveWith(t, []string{ln.Addr().String(), p.first.Addr}, "writable: false", "{handshake: 12s, connect_timeout: 12s}")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if port, err := insert(ctx, p.open(t)); err != nil || !strings.HasSuffix(p.first.Addr, ":"+port) {
-		t.Errorf("at %q: %v", port, err)
-	}
+	port, err := insert(ctx, p.open(t))
+	assert.True(t, err == nil && strings.HasSuffix(p.first.Addr, ":"+port), "at %q: %v", port, err)
 }

@@ -29,22 +29,15 @@ var (
 // rows are the ids that a server has.
 func (p *pair) rows(t *testing.T, s *servers.Server) map[int64]bool {
 	t.Helper()
-	r, err := p.roots[s].Query("SELECT id FROM shop.orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := assert.Of(p.roots[s].Query("SELECT id FROM shop.orders")).Must(t)
 	defer r.Close()
 	all := map[int64]bool{}
 	for r.Next() {
 		var id int64
-		if err := r.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, r.Scan(&id))
 		all[id] = true
 	}
-	if err := r.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.Err())
 	return all
 }
 
@@ -60,29 +53,23 @@ func TestPrimaryKilled(t *testing.T) {
 			l := &load{}
 			wait := l.run(ctx, t, p.open(t), 8)
 			assert.Until(t, "rows at the first server", func() bool { return len(l.by(p.first)) > 500 })
-			if at := p.listener(t); at.Upstream != p.first.Addr || at.Problem != "" {
-				t.Errorf("the listener is %+v", at)
-			}
+			at := p.listener(t)
+			assert.True(t, at.Upstream == p.first.Addr && at.Problem == "", "the listener is %+v", at)
 
 			assert.Until(t, "both were asked", func() bool { return p.listener(t).Servers[1].ReadOnly })
 			text, _ := p.get(t, "/metrics")
 			holds(t, text, fmt.Sprintf("idproxy_upstream_server_up{listener=\"a\",server=%q} 1\n", p.second.Addr),
 				fmt.Sprintf("idproxy_upstream_server_read_only{listener=\"a\",server=%q} 1\n", p.second.Addr))
-			if err := p.first.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, p.first.Kill())
 			killed := time.Now()
 			assert.Until(t, "the listener is not ready", func() bool {
 				_, status := p.get(t, "/readyz")
 				return status == http.StatusServiceUnavailable
 			})
-			if at := p.listener(t); !strings.Contains(at.Problem, p.second.Addr+": read-only") || !strings.Contains(at.Problem, p.first.Addr+": ") {
-				t.Errorf("the listener's problem is %q", at.Problem)
-			}
+			at = p.listener(t)
+			assert.True(t, strings.Contains(at.Problem, p.second.Addr+": read-only") && strings.Contains(at.Problem, p.first.Addr+": "), "the listener's problem is %q", at.Problem)
 			time.Sleep(time.Until(killed.Add(time.Second)))
-			if n := len(l.by(p.second)); n > 0 {
-				t.Errorf("%d rows were acknowledged by a server that is read-only", n)
-			}
+			assert.Equal(t, "rows were acknowledged by a server that is read-only", len(l.by(p.second)), 0)
 			p.setReadOnly(t, p.second, off)
 			promoted := time.Now()
 			assert.Until(t, "rows at the second server", func() bool { return len(l.by(p.second)) > 500 })
@@ -94,9 +81,8 @@ func TestPrimaryKilled(t *testing.T) {
 			last := slices.MaxFunc(before, func(a, b ack) int { return a.at.Compare(b.at) }).at
 			t.Logf("%d rows at the first server and %d at the second; none for %v, %v of them behind the promotion; clients saw %v: %q",
 				len(before), len(behind), first.Sub(last).Round(time.Millisecond), first.Sub(promoted).Round(time.Millisecond), l.errors, l.texts)
-			if n := l.errors["1290"]; n > 0 {
-				t.Errorf("%d clients got 1290: they were led to a server that is read-only", n)
-			}
+			n := l.errors["1290"]
+			assert.True(t, n <= 0, "%d clients got 1290: they were led to a server that is read-only", n)
 			if first.Sub(promoted) > patience/2 {
 				t.Errorf("the first row came %v behind the promotion", first.Sub(promoted))
 			}
@@ -107,9 +93,7 @@ func TestPrimaryKilled(t *testing.T) {
 				fmt.Sprintf(`idproxy_upstream_server_up{listener="a",server=%q} 0`, p.first.Addr),
 				`idproxy_upstream_switches_total{listener="a"} 1`, `idproxy_upstream_up{listener="a"} 1`,
 			} {
-				if !strings.Contains(text, want+"\n") {
-					t.Errorf("/metrics does not have %s", want)
-				}
+				assert.True(t, strings.Contains(text, want+"\n"), "/metrics does not have %s", want)
 			}
 			p.accounted(t, l)
 		})
@@ -120,9 +104,7 @@ func TestPrimaryKilled(t *testing.T) {
 // again, and that no id came twice.
 func (p *pair) accounted(t *testing.T, l *load) {
 	t.Helper()
-	if err := p.first.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.first.Start(t.Context()))
 	seen := map[int64]bool{}
 	for _, s := range []*servers.Server{p.first, p.second} {
 		rows, missing := p.rows(t, s), 0
@@ -135,9 +117,7 @@ func (p *pair) accounted(t *testing.T, l *load) {
 			t.Errorf("%d of %d acknowledged rows are not at %s", missing, len(l.by(s)), s.Addr)
 		}
 		for id := range rows {
-			if seen[id] {
-				t.Errorf("id %d came twice", id)
-			}
+			assert.True(t, !seen[id], "id %d came twice", id)
 			seen[id] = true
 		}
 	}
@@ -174,16 +154,11 @@ func TestReadOnlyFirst(t *testing.T) {
 			harness.WantError(t, want, 1290)
 			for range 20 {
 				port, err := insert(t.Context(), db)
-				if !strings.HasSuffix(p.second.Addr, ":"+port) {
-					t.Fatalf("the session went to %s", port)
-				}
-				if err == nil || err.Error() != want.Error() {
-					t.Errorf("got %v, want %v", err, want)
-				}
+				assert.MustTrue(t, strings.HasSuffix(p.second.Addr, ":"+port), "the session went to %s", port)
+				assert.True(t, err != nil && err.Error() == want.Error(), "got %v, want %v", err, want)
 			}
-			if rows := p.rows(t, p.second); len(rows) > 0 {
-				t.Errorf("%d rows at the read-only server", len(rows))
-			}
+			rows := p.rows(t, p.second)
+			assert.True(t, len(rows) == 0, "%d rows at the read-only server", len(rows))
 
 			p.serve(t, order, "writable: true")
 			holds(t, p.check(t), "server "+p.first.Addr+" is ", "note: listener a: server "+p.second.Addr+" stands by: it is read-only")
@@ -191,13 +166,9 @@ func TestReadOnlyFirst(t *testing.T) {
 			db.SetMaxIdleConns(0)
 			for range 20 {
 				port, err := insert(t.Context(), db)
-				if err != nil || !strings.HasSuffix(p.first.Addr, ":"+port) {
-					t.Errorf("at %s: %v", port, err)
-				}
+				assert.True(t, err == nil && strings.HasSuffix(p.first.Addr, ":"+port), "at %s: %v", port, err)
 			}
-			if n := len(p.rows(t, p.first)); n != 20 {
-				t.Errorf("%d rows", n)
-			}
+			assert.Equal(t, "rows", len(p.rows(t, p.first)), 20)
 		})
 	}
 }
@@ -205,10 +176,7 @@ func TestReadOnlyFirst(t *testing.T) {
 // check is what idproxy check --online says of the configuration.
 func (p *pair) check(t *testing.T) string {
 	t.Helper()
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	out, _ := exec.Command(program, "check", "--config", p.proxy.ConfigPath, "--online").CombinedOutput() // findings are an exit status
 	return string(out)
 }
@@ -216,9 +184,7 @@ func (p *pair) check(t *testing.T) string {
 func holds(t *testing.T, text string, words ...string) {
 	t.Helper()
 	for _, w := range words {
-		if !strings.Contains(text, w) {
-			t.Errorf("%q is not in:\n%s", w, text)
-		}
+		assert.True(t, strings.Contains(text, w), "%q is not in:\n%s", w, text)
 	}
 }
 
@@ -233,13 +199,9 @@ func TestDemoted(t *testing.T) {
 			p.serve(t, []string{p.first.Addr, p.second.Addr}, "writable: true")
 			db := p.open(t)
 			old, err := db.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, err)
 			defer old.Close()
-			if _, err := old.ExecContext(t.Context(), "INSERT INTO orders (worker) VALUES (0)"); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(old.ExecContext(t.Context(), "INSERT INTO orders (worker) VALUES (0)")).Must(t)
 			p.setReadOnly(t, p.first, on)
 			p.setReadOnly(t, p.second, off)
 			for range 2 {
@@ -247,14 +209,11 @@ func TestDemoted(t *testing.T) {
 				harness.WantError(t, err, 1290)
 			}
 			port, err := insert(t.Context(), db)
-			if err != nil || !strings.HasSuffix(p.second.Addr, ":"+port) {
-				t.Errorf("at %s: %v", port, err)
-			}
+			assert.True(t, err == nil && strings.HasSuffix(p.second.Addr, ":"+port), "at %s: %v", port, err)
 			_, err = old.ExecContext(t.Context(), "INSERT INTO orders (worker) VALUES (0)")
 			harness.WantError(t, err, 1290)
-			if a, b := len(p.rows(t, p.first)), len(p.rows(t, p.second)); a != 1 || b != 1 {
-				t.Errorf("%d and %d rows", a, b)
-			}
+			a, b := len(p.rows(t, p.first)), len(p.rows(t, p.second))
+			assert.True(t, a == 1 && b == 1, "%d and %d rows", a, b)
 			assert.Until(t, "the other server is shown", func() bool { return p.listener(t).Upstream == p.second.Addr })
 		})
 	}
@@ -268,9 +227,7 @@ func TestAllDown(t *testing.T) {
 	p.serve(t, []string{down, other, "unix:" + p.first.Socket}, "writable: true")
 	db := p.open(t)
 	db.SetMaxIdleConns(0)
-	if _, err := insert(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(insert(t.Context(), db)).Must(t)
 	p.setReadOnly(t, p.first, on)
 	assert.Until(t, "no server takes writes", func() bool {
 		err := db.PingContext(t.Context())
@@ -285,7 +242,5 @@ func TestAllDown(t *testing.T) {
 	p.setReadOnly(t, p.first, on)
 	assert.Until(t, "no server takes writes", func() bool { return p.listener(t).Problem != "" })
 	text, status := p.get(t, "/readyz")
-	if status != http.StatusServiceUnavailable || !strings.Contains(text, "its server does not answer") && !strings.Contains(text, "no server can be used") {
-		t.Errorf("%d: %s", status, text)
-	}
+	assert.True(t, status == http.StatusServiceUnavailable && (strings.Contains(text, "its server does not answer") || strings.Contains(text, "no server can be used")), "%d: %s", status, text)
 }

@@ -23,8 +23,8 @@ import (
 	"idproxy/integration/servers"
 )
 
-// on runs do, which makes a socket, in the network namespace of a host.
-func on[T any](h *network.Host, do func() (T, error)) (made T, err error) {
+// within runs do, which makes a socket, in the network namespace of a host.
+func within[T any](h *network.Host, do func() (T, error)) (made T, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread() // only where this thread is back in its own namespace
 	own, err := os.Open("/proc/thread-self/ns/net")
@@ -98,7 +98,7 @@ func TestClientVanishes(t *testing.T) {
 			c.Addr, c.TLSConfig, c.AllowFallbackToPlaintext = p.Addr("a"), "", true
 			c.Logger = &mysql.NopLogger{}
 			c.DialFunc = func(_ context.Context, _, addr string) (net.Conn, error) {
-				return on(n.Hosts[0], func() (net.Conn, error) { return net.Dial("tcp", addr) })
+				return within(n.Hosts[0], func() (net.Conn, error) { return net.Dial("tcp", addr) })
 			}
 			client, err := harness.Open(t, c, "").Conn(t.Context())
 			if err != nil {
@@ -195,7 +195,7 @@ admin: {listen: '127.0.0.1:0'}
 // relayOn listens on a host and passes connections on to a server.
 func relayOn(t *testing.T, h *network.Host, to string) (addr string) {
 	t.Helper()
-	l, err := on(h, func() (net.Listener, error) { return net.Listen("tcp", h.IP+":0") })
+	l, err := within(h, func() (net.Listener, error) { return net.Listen("tcp", h.IP+":0") })
 	if err != nil {
 		t.Fatal(err)
 	}

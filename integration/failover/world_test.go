@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/monitor"
@@ -103,18 +104,10 @@ var adminLine = regexp.MustCompile(`msg=admin listen=(\S+)`)
 func (p *pair) get(t *testing.T, path string) (body string, status int) {
 	t.Helper()
 	at := adminLine.FindStringSubmatch(p.proxy.Log())
-	if at == nil {
-		t.Fatal("idproxy has no admin listener")
-	}
-	r, err := http.Get("http://" + at[1] + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.MustTrue(t, at != nil, "idproxy has no admin listener")
+	r := assert.Of(http.Get("http://" + at[1] + path)).Must(t)
 	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(io.ReadAll(r.Body)).Must(t)
 	return string(text), r.StatusCode
 }
 
@@ -125,9 +118,8 @@ func (p *pair) listener(t *testing.T) monitor.Listener {
 	var s struct {
 		Listeners []monitor.Listener `json:"listeners"`
 	}
-	if err := json.Unmarshal([]byte(text), &s); err != nil || len(s.Listeners) != 1 {
-		t.Fatalf("%v: %s", err, text)
-	}
+	err := json.Unmarshal([]byte(text), &s)
+	assert.MustTrue(t, err == nil && len(s.Listeners) == 1, "%v: %s", err, text)
 	return s.Listeners[0]
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // size is how large a fleet is, and how long each part of its life lasts.
@@ -59,9 +61,8 @@ func TestFleet(t *testing.T) {
 	f.newShard(t)
 	l.stop()
 	for _, l := range []*load{cold, l} {
-		if n := l.refused.Load(); n > 0 {
-			t.Errorf("%d statements had another error, the last: %v", n, l.other.Load())
-		}
+		n := l.refused.Load()
+		assert.True(t, n <= 0, "%d statements had another error, the last: %v", n, l.other.Load())
 	}
 	confirmed := int(cold.rows.Load() + l.rows.Load())
 	for _, m := range f.members {
@@ -70,9 +71,7 @@ func TestFleet(t *testing.T) {
 	rows, repeated := f.shards.twice(t, f.shards.names())
 	f.report.add("rows looked at, ids that came twice", "%d, %d", rows, repeated)
 	f.report.add("connections that clients lost", "%d", l.lost.Load())
-	if repeated > 0 || rows < confirmed {
-		t.Errorf("%d ids came twice; %d rows are there, %d were confirmed", repeated, rows, confirmed)
-	}
+	assert.True(t, repeated <= 0 && rows >= confirmed, "%d ids came twice; %d rows are there, %d were confirmed", repeated, rows, confirmed)
 	f.control(t)
 }
 
@@ -179,9 +178,7 @@ func (f *fleet) outage(t *testing.T, l *load) {
 	t.Helper()
 	time.Sleep(f.span / 2)
 	rows, failed := l.rows.Load(), l.noIDs.Load()
-	if err := f.store.kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, f.store.kill())
 	time.Sleep(f.span)
 	given, without := l.rows.Load()-rows, l.noIDs.Load()-failed
 	began := time.Now()
@@ -222,12 +219,9 @@ func (f *fleet) control(t *testing.T) {
 	for shard := range 2 {
 		m := newMember(t, shard, f.shards, "")
 		m.start(t)
-		if err := m.insert(t.Context(), shard, table, rowsPerStatement); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, m.insert(t.Context(), shard, table, rowsPerStatement))
 		m.stop(t)
 	}
-	if rows, repeated := f.shards.twice(t, []string{table}); rows != 2*rowsPerStatement || repeated != rowsPerStatement {
-		t.Errorf("of %d rows %d are found to have the id of another", rows, repeated)
-	}
+	rows, repeated := f.shards.twice(t, []string{table})
+	assert.True(t, rows == 2*rowsPerStatement && repeated == rowsPerStatement, "of %d rows %d are found to have the id of another", rows, repeated)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 )
@@ -35,14 +36,9 @@ type member struct {
 
 func newMember(t *testing.T, number int, s *shards, store string) *member {
 	t.Helper()
-	program, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.BuildPlain()).Must(t)
 	m := &member{number: number, dir: filepath.Join(s.dir, fmt.Sprintf("member%d-%d", number, len(store))), program: program, shards: s, store: store}
-	if err := os.Mkdir(m.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(m.dir, 0o700))
 	t.Cleanup(func() {
 		m.pools.Range(func(_, pool any) bool { return pool.(*sql.DB).Close() == nil })
 		if m.Proxy != nil {
@@ -87,9 +83,7 @@ func (m *member) configuration() string {
 // start starts the program and says how long it took until all its listeners took clients.
 func (m *member) start(t *testing.T) time.Duration {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(m.dir, "idproxy.log")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.RemoveAll(filepath.Join(m.dir, "idproxy.log")))
 	began := time.Now()
 	p, err := harness.Launch(t.Context(), m.program, harness.Spec{Config: m.configuration(), Dir: m.dir})
 	if err != nil {
@@ -105,32 +99,22 @@ func (m *member) reload(t *testing.T) time.Duration {
 	t.Helper()
 	before := strings.Count(m.Log(), "configuration reloaded")
 	began := time.Now()
-	if err := m.Reload(m.configuration()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, m.Reload(m.configuration()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := m.Poll(ctx, func() bool { return strings.Count(m.Log(), "configuration reloaded") > before }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, m.Poll(ctx, func() bool { return strings.Count(m.Log(), "configuration reloaded") > before }))
 	return time.Since(began)
 }
 
 func (m *member) usage(t *testing.T) process.Usage {
 	t.Helper()
-	u, err := m.Usage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := assert.Of(m.Usage()).Must(t)
 	return u
 }
 
 func (m *member) cpu(t *testing.T) time.Duration {
 	t.Helper()
-	used, err := process.CPU(m.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	used := assert.Of(process.CPU(m.PID())).Must(t)
 	return used
 }
 
@@ -225,16 +209,12 @@ func (m *member) sessions(t *testing.T, n int) (took time.Duration, with process
 // stop ends the program as an operator does.
 func (m *member) stop(t *testing.T) {
 	t.Helper()
-	if err := m.Stop(time.Minute); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, m.Stop(time.Minute))
 }
 
 // crash ends it as a crash does.
 func (m *member) crash(t *testing.T) {
 	t.Helper()
-	if err := m.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, m.Signal(syscall.SIGKILL))
 	<-m.Done()
 }

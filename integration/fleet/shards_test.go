@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -42,10 +43,7 @@ func newShards(t *testing.T, s size) *shards {
 // shortDir is a folder whose name leaves room for the names of sockets, which have 107 bytes.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fleet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := assert.Of(os.MkdirTemp("", "fleet")).Must(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -74,9 +72,7 @@ func (s *shards) socket(shard int) string {
 func (s *shards) add(t *testing.T) {
 	t.Helper()
 	shard := s.n
-	if err := os.Symlink(s.server(shard).Socket, s.socket(shard)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Symlink(s.server(shard).Socket, s.socket(shard)))
 	var text strings.Builder
 	fmt.Fprintf(&text, "CREATE DATABASE s%02d; CREATE USER u%02[1]d@'%%' IDENTIFIED BY 'app'; GRANT ALL ON s%02[1]d.* TO u%02[1]d@'%%'", shard)
 	for table := range s.tables {
@@ -90,15 +86,10 @@ func exec(t *testing.T, s *servers.Server, text string) {
 	t.Helper()
 	c := s.Config("")
 	c.MultiStatements = true
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := assert.Of(mysql.NewConnector(c)).Must(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
-		t.Fatalf("%.100s: %v", text, err)
-	}
+	assert.Of(db.Exec(text)).Must(t, fmt.Sprintf("%.100s", text))
 }
 
 // twice counts the rows of tables, and those whose id another row of the table has on any shard.
@@ -115,23 +106,16 @@ func (s *shards) twice(t *testing.T, tables []string) (rows, repeated int) {
 			for shard := i; shard < s.n; shard += len(dbs) {
 				selects = append(selects, fmt.Sprintf("SELECT id FROM s%02d.%s", shard, table))
 			}
-			found, err := db.Query(strings.Join(selects, " UNION ALL "))
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := assert.Of(db.Query(strings.Join(selects, " UNION ALL "))).Must(t)
 			for found.Next() {
 				var id uint64
-				if err := found.Scan(&id); err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, found.Scan(&id))
 				if rows++; seen[id] {
 					repeated++
 				}
 				seen[id] = true
 			}
-			if err := found.Err(); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, found.Err())
 		}
 	}
 	return rows, repeated

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -45,9 +46,7 @@ func (s *mysqlStore) statements(t *testing.T) int {
 	t.Helper()
 	var name string
 	var n int
-	if err := s.db.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.db.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n))
 	return n
 }
 
@@ -62,19 +61,14 @@ func (s *mysqlStore) kill() error { return s.server.Kill() }
 
 func (s *mysqlStore) start(t *testing.T) {
 	t.Helper()
-	if err := s.server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.server.Start(t.Context()))
 }
 
 type etcdStore struct{ server *servers.Etcd }
 
 func newEtcdStore(t *testing.T) store {
 	t.Helper()
-	server, err := servers.StartEtcd(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := assert.Of(servers.StartEtcd(t.Context())).Must(t)
 	t.Cleanup(func() { _ = server.Stop() })
 	return &etcdStore{server}
 }
@@ -85,20 +79,11 @@ var handled = regexp.MustCompile(`(?m)^grpc_server_started_total\{[^}]*grpc_serv
 
 func (s *etcdStore) statements(t *testing.T) (n int) {
 	t.Helper()
-	answer, err := http.Get("http://" + s.server.Addr + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := assert.Of(http.Get("http://" + s.server.Addr + "/metrics")).Must(t)
 	defer answer.Body.Close()
-	page, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := assert.Of(io.ReadAll(answer.Body)).Must(t)
 	for _, m := range handled.FindAllSubmatch(page, -1) {
-		calls, err := strconv.ParseFloat(string(m[1]), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		calls := assert.Of(strconv.ParseFloat(string(m[1]), 64)).Must(t)
 		n += int(calls)
 	}
 	return n
@@ -108,9 +93,7 @@ func (s *etcdStore) use(t *testing.T, as string, series []string) {
 	t.Helper()
 	const prefix = "/idproxy/segment/"
 	was := s.ask(t, "range", map[string][]byte{"key": []byte(prefix + as)})
-	if len(was.Values) != 1 {
-		t.Fatalf("etcd has %d keys %s", len(was.Values), as)
-	}
+	assert.MustTrue(t, len(was.Values) == 1, "etcd has %d keys %s", len(was.Values), as)
 	for _, name := range series {
 		s.ask(t, "put", map[string][]byte{"key": []byte(prefix + name), "value": was.Values[0].Value})
 	}
@@ -125,18 +108,10 @@ type values struct {
 
 func (s *etcdStore) ask(t *testing.T, what string, question map[string][]byte) (answer values) {
 	t.Helper()
-	body, err := json.Marshal(question)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := http.Post("http://"+s.server.Addr+"/v3/kv/"+what, "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := assert.Of(json.Marshal(question)).Must(t)
+	r := assert.Of(http.Post("http://"+s.server.Addr+"/v3/kv/"+what, "application/json", bytes.NewReader(body))).Must(t)
 	defer r.Body.Close()
-	if err := json.NewDecoder(r.Body).Decode(&answer); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, json.NewDecoder(r.Body).Decode(&answer))
 	return answer
 }
 
@@ -144,7 +119,5 @@ func (s *etcdStore) kill() error { return s.server.Kill() }
 
 func (s *etcdStore) start(t *testing.T) {
 	t.Helper()
-	if err := s.server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.server.Start(t.Context()))
 }

@@ -3,11 +3,14 @@
 package foreign
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestDolt: what it is is found out. It takes some minutes to build.
@@ -15,9 +18,7 @@ func TestDolt(t *testing.T) {
 	program := build(t, "dolt", "github.com/dolthub/dolt/go/cmd/dolt")
 	home := t.TempDir()
 	shop := filepath.Join(home, "shop")
-	if err := os.Mkdir(shop, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(shop, 0o700))
 	dolt := func(in string, args ...string) *exec.Cmd {
 		cmd := exec.Command(program, args...)
 		cmd.Dir = in
@@ -30,9 +31,8 @@ func TestDolt(t *testing.T) {
 		{"config", "--global", "--add", "metrics.disabled", "true"},
 		{"init"},
 	} {
-		if out, err := dolt(shop, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
+		out, err := dolt(shop, args...).CombinedOutput()
+		assert.Must(t, err, fmt.Sprintf("%q", args), string(out))
 	}
 	server := start(t, "root", func(addr string) *exec.Cmd {
 		host, port, _ := net.SplitHostPort(addr)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
@@ -72,31 +73,22 @@ func (f form) outcome(t *testing.T, db *sql.DB, table string, first int64) strin
 		fmt.Fprintf(&b, "affected %d, insert id %s", affected, seen(id))
 	}
 	var last int64
-	if err := db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&last); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&last))
 	fmt.Fprintf(&b, ", LAST_INSERT_ID() %s", seen(last))
 	harness.MustExec(t, db, "DELETE FROM child")
 	harness.MustExec(t, db, "INSERT INTO child (id, parent) VALUES (1, LAST_INSERT_ID())")
 	if parent := harness.Count(t, db, "SELECT parent FROM child"); parent != last {
 		t.Errorf("%s: a child names row %s, and LAST_INSERT_ID() is %s", f.name, seen(parent), seen(last))
 	}
-	rows, err := db.Query("SELECT id, name FROM " + table + " ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(db.Query("SELECT id, name FROM " + table + " ORDER BY id")).Must(t)
 	b.WriteString(":")
 	for rows.Next() {
 		var id int64
 		var name string
-		if err := rows.Scan(&id, &name); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, rows.Scan(&id, &name))
 		fmt.Fprintf(&b, " %s %s", seen(id), name)
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(rows.Err(), rows.Close()))
 	return b.String()
 }
 
@@ -105,14 +97,9 @@ func start(t *testing.T, user string, program func(addr string) *exec.Cmd) *mysq
 	t.Helper()
 	addr := harness.FreeAddr(t)
 	cmd := program(addr)
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := assert.Of(os.Create(filepath.Join(t.TempDir(), "log"))).Must(t)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -139,9 +126,8 @@ func build(t *testing.T, module, command string, env ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "build", "-C", module, "-o", path, command)
 	cmd.Env = append(cmd.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	assert.Must(t, err, string(out))
 	return path
 }
 
@@ -190,9 +176,7 @@ rules: [{table: %s.plain, column: id, source: ids}]
 		if other, ok := differ[f.name]; ok {
 			want = other
 		}
-		if got != want {
-			t.Errorf("%s: through idproxy %q, want %q", f.name, got, want)
-		}
+		assert.Equal(t, f.name+": through idproxy", got, want)
 	}
 }
 
@@ -201,9 +185,7 @@ func nextID(t *testing.T, db *sql.DB, table string) int64 {
 	t.Helper()
 	result := harness.MustExec(t, db, "INSERT INTO "+table+" (name) VALUES ('gone')")
 	id, err := result.LastInsertId()
-	if err != nil || id == 0 {
-		t.Fatalf("insert id %d, %v", id, err)
-	}
+	assert.MustTrue(t, err == nil && id != 0, "insert id %d, %v", id, err)
 	harness.MustExec(t, db, "DELETE FROM "+table+" WHERE name = 'gone'")
 	return id + 1
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/server"
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -35,15 +36,10 @@ type middleware struct {
 func startMiddleware(t *testing.T, version string) (*middleware, *mysql.Config) {
 	t.Helper()
 	m := &middleware{t: t}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	var all sync.WaitGroup
 	users := server.NewInMemoryAuthenticationHandler(gomysql.AUTH_NATIVE_PASSWORD)
-	if err := users.AddUser("app", "secret"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, users.AddUser("app", "secret"))
 	s := server.NewServer(version, 33, gomysql.AUTH_NATIVE_PASSWORD, nil, nil)
 	all.Go(func() {
 		for {
@@ -219,9 +215,7 @@ func TestMiddleware(t *testing.T) {
 			result := harness.MustExec(t, db, "INSERT INTO orders (name) VALUES ('ann'), ('bob'), ('cid')")
 			affected, _ := result.RowsAffected()
 			id, _ := result.LastInsertId()
-			if affected != 3 || id != 1000 {
-				t.Errorf("affected %d, insert id %d; want 3 and 1000", affected, id)
-			}
+			assert.True(t, affected == 3 && id == 1000, "affected %d, insert id %d; want 3 and 1000", affected, id)
 			harness.MustExec(t, db, "INSERT INTO shop.orders (id, name) VALUES (NULL, 'dan')")
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -272,9 +266,8 @@ func everyForm(t *testing.T, zero bool) {
 	} {
 		result, err := db.Exec(f.form, f.args...)
 		if f.refused != 0 {
-			if is, ok := errors.AsType[*mysql.MySQLError](err); !ok || is.Number != f.refused {
-				t.Errorf("%s: %v; want error %d", f.form, err, f.refused)
-			}
+			is, ok := errors.AsType[*mysql.MySQLError](err)
+			assert.True(t, ok && is.Number == f.refused, "%s: %v; want error %d", f.form, err, f.refused)
 			continue
 		}
 		if err != nil {
@@ -283,9 +276,8 @@ func everyForm(t *testing.T, zero bool) {
 		}
 		id, _ := result.LastInsertId()
 		var last uint64
-		if err := db.QueryRow("SELECT LAST_INSERT_ID() AS id FROM DUAL").Scan(&last); err != nil || last != next || uint64(id) != next {
-			t.Errorf("%s: insert id %d, LAST_INSERT_ID() is %d, %v; want %d", f.form, id, last, err, next)
-		}
+		err = db.QueryRow("SELECT LAST_INSERT_ID() AS id FROM DUAL").Scan(&last)
+		assert.True(t, err == nil && last == next && uint64(id) == next, "%s: insert id %d, LAST_INSERT_ID() is %d, %v; want %d", f.form, id, last, err, next)
 		want := strings.NewReplacer("$1", fmt.Sprint(next), "$2", fmt.Sprint(next+1)).Replace(f.text)
 		m.mu.Lock()
 		if got := m.seen[len(m.seen)-2]; got != want { // behind it, LAST_INSERT_ID() was asked for
@@ -305,12 +297,9 @@ func TestMiddlewareNotAsked(t *testing.T) {
 	db := startBefore(t, config, "auto")
 	result := harness.MustExec(t, db, "INSERT IGNORE INTO orders (name) VALUES ('ann'), ('bob'), ('cid')")
 	var last uint64
-	if err := db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&last); err != nil {
-		t.Error(err)
-	}
-	if id, _ := result.LastInsertId(); id != 0 || last != 0 {
-		t.Errorf("insert id %d, LAST_INSERT_ID() is %d; want 0, for nobody knows them", id, last)
-	}
+	assert.NoError(t, db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&last))
+	id, _ := result.LastInsertId()
+	assert.True(t, id == 0 && last == 0, "insert id %d, LAST_INSERT_ID() is %d; want 0, for nobody knows them", id, last)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := slices.IndexFunc(m.seen, func(text string) bool { return strings.HasPrefix(text, "SET ") }); i >= 0 {
@@ -324,9 +313,8 @@ func TestMiddlewareGreatestOfShards(t *testing.T) {
 	m, config := startMiddleware(t, "5.7.25-gaea")
 	m.shards, m.apart = [2][]uint64{{40}, {5001}}, true
 	result := harness.MustExec(t, startBefore(t, config, "auto"), "INSERT INTO orders (name) VALUES ('ann')")
-	if id, _ := result.LastInsertId(); id <= 5001 {
-		t.Errorf("id %d; 5001 is there", id)
-	}
+	id, _ := result.LastInsertId()
+	assert.True(t, id > 5001, "id %d; 5001 is there", id)
 }
 
 // TestMiddlewares: one of two middlewares lags behind none, and is not asked whether it is read-only.
@@ -351,9 +339,8 @@ func TestMiddlewareDropsRows(t *testing.T) {
 	db := startBefore(t, config, "auto")
 	m.drops = true
 	_, err := db.Exec("INSERT INTO orders (name) VALUES ('ann'), ('bob'), ('cid')")
-	if is, ok := errors.AsType[*mysql.MySQLError](err); !ok || is.Number != 1105 || !strings.Contains(is.Message, "stored 2 of 3 rows") {
-		t.Errorf("%v; want error 1105", err)
-	}
+	is, ok := errors.AsType[*mysql.MySQLError](err)
+	assert.True(t, ok && is.Number == 1105 && strings.Contains(is.Message, "stored 2 of 3 rows"), "%v; want error 1105", err)
 	m.drops = false
 	harness.MustExec(t, db, "INSERT INTO orders (name) VALUES ('dan')") // the session goes on
 }

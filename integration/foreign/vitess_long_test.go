@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -102,16 +103,13 @@ rules: [{table: shop.plain, column: id, source: ids}]
 	harness.MustExec(t, harness.Open(t, server, proxy.Addr("a")), "INSERT INTO plain (name) VALUES ('ann')"+strings.Repeat(", ('bob')", 19))
 	db := harness.Open(t, direct.Clone(), "")
 	for id := 2000; id < 2020; id++ {
-		if n := harness.Count(t, db, fmt.Sprintf("SELECT COUNT(*) FROM plain WHERE id = %d", id)); n != 1 {
-			t.Errorf("%d rows with id %d, want 1", n, id)
-		}
+		assert.Equal(t, fmt.Sprintf("rows with id %d", id), harness.Count(t, db, fmt.Sprintf("SELECT COUNT(*) FROM plain WHERE id = %d", id)), 1)
 	}
 	for _, shard := range []string{"shop:-80", "shop:80-"} {
 		of := direct.Clone()
 		of.DBName = shard
-		if n := harness.Count(t, harness.Open(t, of, ""), "SELECT COUNT(*) FROM plain WHERE id >= 2000"); n == 0 || n == 20 {
-			t.Errorf("%s has %d of 20 rows", shard, n)
-		}
+		n := harness.Count(t, harness.Open(t, of, ""), "SELECT COUNT(*) FROM plain WHERE id >= 2000")
+		assert.True(t, n != 0 && n != 20, "%s has %d of 20 rows", shard, n)
 	}
 }
 
@@ -126,9 +124,7 @@ func startVitess(t *testing.T, program string) *mysql.Config {
 	db := harness.Open(t, s.Config(""), "")
 	dir := t.TempDir()
 	for _, folder := range []string{filepath.Dir(dir), s.Dir} { // those of the program and of the socket
-		if err := os.Chmod(folder, 0o711); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.Chmod(folder, 0o711))
 	}
 	topology := `keyspaces {name: "apart" shards {name: "0"}}`
 	harness.MustExec(t, db, "CREATE DATABASE vt_apart_0")
@@ -194,10 +190,6 @@ func (k keyspace) vschema(sequence string) string {
 func writeVSchema(t *testing.T, dir, keyspace, text string) {
 	t.Helper()
 	folder := filepath.Join(dir, keyspace)
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "vschema.json"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(folder, 0o755))
+	assert.Must(t, os.WriteFile(filepath.Join(folder, "vschema.json"), []byte(text), 0o644))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -35,16 +36,10 @@ rules:     [{table: "*.orders", column: id, source: ids, gene: {column: u, bits:
 	} {
 		lines := unitResults(c, tt.sql, tt.rows...)
 		text := strings.Join(lines, "; ")
-		if tt.fails == "" && (len(lines) < tt.lines || strings.Contains(text, "ERROR")) || !strings.Contains(text, tt.fails) {
-			t.Errorf("%s %v: %s", tt.sql, tt.rows, text)
-		}
+		assert.True(t, (tt.fails != "" || len(lines) >= tt.lines && !strings.Contains(text, "ERROR")) && strings.Contains(text, tt.fails), "%s %v: %s", tt.sql, tt.rows, text)
 	}
 	sql := harness.Open(t, server.Config(db), "")
 	var rows, genes, wrong int
-	if err := sql.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id%256), SUM(id%256<>u%256) FROM orders").Scan(&rows, &genes, &wrong); err != nil {
-		t.Fatal(err)
-	}
-	if rows != 10 || genes < 6 || wrong != 0 {
-		t.Errorf("%d rows of %d genes, %d have another gene than their key", rows, genes, wrong)
-	}
+	assert.Must(t, sql.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id%256), SUM(id%256<>u%256) FROM orders").Scan(&rows, &genes, &wrong))
+	assert.True(t, rows == 10 && genes >= 6 && wrong == 0, "%d rows of %d genes, %d have another gene than their key", rows, genes, wrong)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -130,23 +131,19 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 						runTexts(t, server, db, tt.setup)
 					}
 					var lines []string
-					if err := replay.Do(func() {
+					assert.Must(t, replay.Do(func() {
 						c := unitSession(addr, db, caps)
 						defer c.Close()
 						lines = unitResults(c, tt.sql, tt.rows...)
 						lines = append(lines, "last "+lastInsertID(c))
-					}); err != nil {
-						t.Fatal(err)
-					}
+					}))
 					return fromOne(lines)
 				}
 				want, got := run(server.Addr, direct), run(proxy.Addr("a"), proxied)
 				if tt.want != "" {
 					want = tt.want
 				}
-				if got != want {
-					t.Errorf("got %s, want %s", got, want)
-				}
+				assert.True(t, got == want, "got %s, want %s", got, want)
 			})
 		}
 	}
@@ -194,8 +191,6 @@ func runTexts(t *testing.T, server *servers.Server, db string, texts ...string) 
 	t.Helper()
 	conn := harness.Open(t, server.Config(db), "")
 	for _, text := range texts {
-		if _, err := conn.ExecContext(t.Context(), text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		assert.Of(conn.ExecContext(t.Context(), text)).Must(t, text)
 	}
 }

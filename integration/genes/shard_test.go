@@ -11,6 +11,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -139,47 +140,40 @@ func (w *shards) known(wanted func(form) bool) (forms []form) {
 func TestShardGuard(t *testing.T) {
 	t.Parallel()
 	driver.RegisterReaderHandler("odd", func() io.Reader { return strings.NewReader("79\t1064\n") })
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := startShards(t, s, "")
-			even := w.openAt(t, "even")
-			for _, tt := range w.filled() {
-				_, err := even.Exec(tt.query, tt.args...)
-				harness.WantError(t, err, 1235, "key "+tt.key+" here:", "is of shard 1 of 2", "listener even is for shard 0", "rule "+w.name+".", "nothing was sent")
-			}
-			for _, tt := range w.refused() {
-				_, err := even.Exec(tt.query, tt.args...)
-				harness.WantError(t, err, 1235, tt.form)
-			}
-			if n, all := w.wrong(t), w.rows(t); n != 0 || all != 1 { // in front of a statement that is refused
-				t.Errorf("%d rows of another shard went in, and %d in all, want 1", n, all)
-			}
-			for _, query := range []string{
-				"INSERT INTO big (k) VALUES (2),(4)", "INSERT INTO seen (k) VALUES (6)", "INSERT INTO big (id,k) VALUES (2001,6)", "INSERT INTO wide (k) VALUES ('d')",
-				"INSERT INTO big (id,k) VALUES (2001,8) ON DUPLICATE KEY UPDATE a=1, k=VALUES(k)",
-			} {
-				harness.MustExec(t, even, query)
-			}
-			execute(t, even, "INSERT INTO big (id,k) VALUES (?,?),(2003,?)", nil, 8, 10)
-			if log := w.proxy.Log(); strings.Contains(log, "with key") || !strings.Contains(log, "is of shard 1 of 2") {
-				t.Errorf("keys are in the log, or refusals are not:\n%s", log)
-			}
-			if n := w.wrong(t); n != 0 {
-				t.Errorf("%d rows of another shard went in", n)
-			}
-			if n := w.each(t, "odd", w.filled()); n < 18 {
-				t.Errorf("%d statements stored odd keys where these belong", n)
-			}
-			// Without the guard, and without rules, each of them stores what the guard is there for.
-			if n, forms := w.each(t, "any", w.filled()), w.filled(); n != len(forms) || n < 27 {
-				t.Errorf("%d of %d statements stored odd keys", n, len(forms))
-			}
-			if n, forms := w.each(t, "plain", w.refused()), w.refused(); n != len(forms) || n < 19 {
-				t.Errorf("%d of %d statements stored keys of another shard, or none", n, len(forms))
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		t.Parallel()
+		w := startShards(t, s, "")
+		even := w.openAt(t, "even")
+		for _, tt := range w.filled() {
+			_, err := even.Exec(tt.query, tt.args...)
+			harness.WantError(t, err, 1235, "key "+tt.key+" here:", "is of shard 1 of 2", "listener even is for shard 0", "rule "+w.name+".", "nothing was sent")
+		}
+		for _, tt := range w.refused() {
+			_, err := even.Exec(tt.query, tt.args...)
+			harness.WantError(t, err, 1235, tt.form)
+		}
+		if n, all := w.wrong(t), w.rows(t); n != 0 || all != 1 { // in front of a statement that is refused
+			t.Errorf("%d rows of another shard went in, and %d in all, want 1", n, all)
+		}
+		for _, query := range []string{
+			"INSERT INTO big (k) VALUES (2),(4)", "INSERT INTO seen (k) VALUES (6)", "INSERT INTO big (id,k) VALUES (2001,6)", "INSERT INTO wide (k) VALUES ('d')",
+			"INSERT INTO big (id,k) VALUES (2001,8) ON DUPLICATE KEY UPDATE a=1, k=VALUES(k)",
+		} {
+			harness.MustExec(t, even, query)
+		}
+		execute(t, even, "INSERT INTO big (id,k) VALUES (?,?),(2003,?)", nil, 8, 10)
+		log := w.proxy.Log()
+		assert.True(t, !strings.Contains(log, "with key") && strings.Contains(log, "is of shard 1 of 2"), "keys are in the log, or refusals are not:\n%s", log)
+		assert.Equal(t, "rows of another shard went in", w.wrong(t), 0)
+		assert.GreaterOrEqual(t, "statements stored odd keys where these belong", w.each(t, "odd", w.filled()), 18)
+		// Without the guard, and without rules, each of them stores what the guard is there for.
+		if n, forms := w.each(t, "any", w.filled()), w.filled(); n != len(forms) || n < 27 {
+			t.Errorf("%d of %d statements stored odd keys", n, len(forms))
+		}
+		if n, forms := w.each(t, "plain", w.refused()), w.refused(); n != len(forms) || n < 19 {
+			t.Errorf("%d of %d statements stored keys of another shard, or none", n, len(forms))
+		}
+	})
 }
 
 // TestShardUnseen: what docs/semantics/genes.md says is not guarded.
@@ -201,9 +195,8 @@ func TestShardUnseen(t *testing.T) {
 	} {
 		harness.MustExec(t, w.direct, "DELETE FROM "+tt[0])
 		harness.MustExec(t, even, tt[1])
-		if n := harness.Count(t, w.direct, "SELECT COUNT(*) FROM "+tt[0]+" WHERE NOT k%2<=>0"); n == 0 {
-			t.Errorf("%s is guarded: say so", tt[1])
-		}
+		n := harness.Count(t, w.direct, "SELECT COUNT(*) FROM "+tt[0]+" WHERE NOT k%2<=>0")
+		assert.True(t, n != 0, "%s is guarded: say so", tt[1])
 	}
 }
 
@@ -242,9 +235,8 @@ func TestShardBulk(t *testing.T) {
 	defer c.Close()
 	harness.MustExec(t, w.direct, "DELETE FROM big")
 	unitResults(c, "INSERT INTO big (id,k) VALUES (?,?)", bulkRow{1100, 2}, bulkRow{nil, 4})
-	if n := w.rows(t); n != 2 || w.wrong(t) != 0 {
-		t.Errorf("%d rows of the shard went in, want 2", n)
-	}
+	n := w.rows(t)
+	assert.True(t, n == 2 && w.wrong(t) == 0, "%d rows of the shard went in, want 2", n)
 }
 
 // TestShardWide: the row of another shard is the last of a statement of several packets.
@@ -258,9 +250,8 @@ func TestShardWide(t *testing.T) {
 		if stored == 0 {
 			harness.WantError(t, err, 1235, "key 7 here")
 		}
-		if n := w.rows(t); n != stored {
-			t.Errorf("%s: %d rows went in, want %d; %v", listener, n, stored, err)
-		}
+		n := w.rows(t)
+		assert.True(t, n == stored, "%s: %d rows went in, want %d; %v", listener, n, stored, err)
 		harness.MustExec(t, w.direct, "DELETE FROM big")
 	}
 }
@@ -307,9 +298,7 @@ func TestShardObserved(t *testing.T) {
 	w := startShards(t, harness.MariaDB(t), ", mode: observe")
 	even := w.openAt(t, "even")
 	harness.MustExec(t, even, "INSERT INTO big (id,k) VALUES (1,7)")
-	if n := w.rows(t); n != 1 {
-		t.Errorf("%d rows, want 1", n)
-	}
+	assert.Equal(t, "rows", w.rows(t), 1)
 	for until := time.Now().Add(time.Minute); !strings.Contains(w.proxy.Log(), "would refuse: a row of another shard"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("it is not reported:\n%s", w.proxy.Log())

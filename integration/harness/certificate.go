@@ -13,15 +13,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // WriteCertificate writes server.pem and server.key, for 127.0.0.1.
 func WriteCertificate(tb testing.TB, dir string, lasts time.Duration) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(lasts), IPAddresses: []net.IP{{127, 0, 0, 1}}}
 	der, err1 := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	keyDER, err2 := x509.MarshalPKCS8PrivateKey(key)
@@ -30,7 +30,5 @@ func WriteCertificate(tb testing.TB, dir string, lasts time.Duration) {
 		os.WriteFile(filepath.Join(dir, "server.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
 		os.WriteFile(filepath.Join(dir, "server.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600),
 	)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, err)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -23,9 +24,7 @@ func Clients(t testing.TB) (list []CommandLine) {
 		newer bool
 	}{{"MariaDB", servers.MariaDB, false}, {"MariaDB 11.8", servers.MariaDB, true}, {"MySQL", servers.MySQL, false}} {
 		dir := t.TempDir()
-		if err := servers.WriteClient(dir, one.kind, one.newer); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, servers.WriteClient(dir, one.kind, one.newer))
 		list = append(list, CommandLine{one.name, "PATH=" + dir + ":" + os.Getenv("PATH")})
 	}
 	return list

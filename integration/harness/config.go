@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -15,9 +16,6 @@ func OneListener(upstream string) string {
 // FreeAddr is [servers.FreeAddr]: an address that nobody listens on.
 func FreeAddr(tb testing.TB) string {
 	tb.Helper()
-	addr, err := servers.FreeAddr()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	addr := assert.Of(servers.FreeAddr()).Must(tb)
 	return addr
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
 )
@@ -113,9 +114,7 @@ func (s *sharedServer) get(tb testing.TB) *servers.Server {
 	s.once.Do(func() {
 		s.server, s.err = servers.Start(context.Background(), s.kind, servers.Options{Newer: s.newer, NoSync: true, Args: sharedArgs})
 	})
-	if s.err != nil {
-		tb.Fatal(s.err)
-	}
+	assert.Must(tb, s.err)
 	return s.server
 }
 
@@ -123,17 +122,12 @@ func (s *sharedServer) get(tb testing.TB) *servers.Server {
 func StartServer(tb testing.TB, kind servers.Kind, o servers.Options) *servers.Server {
 	tb.Helper()
 	o.NoSync = true
-	s, err := servers.Start(tb.Context(), kind, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := assert.Of(servers.Start(tb.Context(), kind, o)).Must(tb)
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			tb.Logf("log of %s:\n%s", kind, s.Log())
 		}
-		if err := s.Stop(); err != nil {
-			tb.Error(err)
-		}
+		assert.NoError(tb, s.Stop())
 	})
 	return s
 }
@@ -145,13 +139,10 @@ func Database(tb testing.TB, s *servers.Server) string {
 	tb.Helper()
 	name := fmt.Sprintf("test%d", databases.Add(1))
 	db := Open(tb, s.Config(""), "")
-	if _, err := db.Exec("CREATE DATABASE " + name); err != nil {
-		tb.Fatal(err)
-	}
+	assert.Of(db.Exec("CREATE DATABASE " + name)).Must(tb)
 	tb.Cleanup(func() {
-		if _, err := db.Exec("DROP DATABASE " + name); err != nil && !gone(err) {
-			tb.Error(err)
-		}
+		_, err := db.Exec("DROP DATABASE " + name)
+		assert.True(tb, err == nil || gone(err), "%v", err)
 	})
 	return name
 }
@@ -171,10 +162,7 @@ func Open(tb testing.TB, c *mysql.Config, addr string) *sql.DB {
 	if addr != "" {
 		c.Addr = addr
 	}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	connector := assert.Of(mysql.NewConnector(c)).Must(tb)
 	db := sql.OpenDB(connector)
 	tb.Cleanup(func() {
 		if err := db.Close(); err != nil && !errors.Is(err, driver.ErrBadConn) { // its server may have been killed

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"idproxy/integration/assert"
 )
 
 // FaultsVariable names the file of a Faults in the environment of a program that BuildFaults built.
@@ -25,17 +27,11 @@ func NewFaults(tb testing.TB, path string) *Faults {
 	tb.Helper()
 	f := &Faults{path: path}
 	size := int(unsafe.Sizeof(*f.numbers))
-	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, os.WriteFile(path, make([]byte, size), 0o600))
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, err)
 	mem, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err := errors.Join(err, file.Close()); err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, errors.Join(err, file.Close()))
 	f.numbers = (*[5]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
 	return f
 }

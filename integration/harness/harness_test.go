@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"idproxy/integration/assert"
 )
 
 func TestParseListening(t *testing.T) {
@@ -23,20 +25,16 @@ func TestParseListening(t *testing.T) {
 		{"half a line", "msg=listening listen=127.0.0.1:33", map[string]string{}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, parseListening(tt.log, []string{"a", "b"})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		diff := cmp.Diff(tt.want, parseListening(tt.log, []string{"a", "b"}))
+		assert.True(t, diff == "", "%s (-want +got):\n%s", tt.name, diff)
 	}
 }
 
 func TestListenerNames(t *testing.T) {
 	got, err := listenerNames("listeners:\n  - {name: shard0, listen: x}\n  - listen: y\nrules: []\n")
-	if diff := cmp.Diff([]string{"shard0", "listener1"}, got); diff != "" || err != nil {
-		t.Errorf("(-want +got):\n%s%v", diff, err)
-	}
-	if _, err := listenerNames("listeners: {"); err == nil {
-		t.Error("a broken file gives no error")
-	}
+	diff := cmp.Diff([]string{"shard0", "listener1"}, got)
+	assert.True(t, diff == "" && err == nil, "(-want +got):\n%s%v", diff, err)
+	assert.Of(listenerNames("listeners: {")).Fails(t, "a broken file gives no error", "")
 }
 
 func TestSuspiciousLogsAreFound(t *testing.T) {
@@ -49,8 +47,7 @@ func TestSuspiciousLogsAreFound(t *testing.T) {
 		"runtime.(*_panic).nextDefer(0xc0003c7d98?)\n\t/x.go:1\n": false,
 		"panic(0x1)\n\t/usr/local/go/src/runtime/panic.go:658\n":  true,
 	} {
-		if err := suspicious(log); (err != nil) != bad {
-			t.Errorf("suspicious(%q) = %v, want an error: %t", log, err, bad)
-		}
+		err := suspicious(log)
+		assert.True(t, (err != nil) == bad, "suspicious(%q) = %v, want an error: %t", log, err, bad)
 	}
 }

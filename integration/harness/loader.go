@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"idproxy/integration/assert"
 )
 
 // Loader is one connection that loads files.
@@ -21,19 +23,14 @@ type Loader struct {
 func NewLoader(t *testing.T, c *mysql.Config, addr string) *Loader {
 	t.Helper()
 	c.MultiStatements = true
-	conn, err := Open(t, c, addr).Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(Open(t, c, addr).Conn(t.Context())).Must(t)
 	return &Loader{t, conn}
 }
 
 // Exec runs a statement that has to succeed.
 func (l *Loader) Exec(sql string) {
 	l.T.Helper()
-	if _, err := l.Conn.ExecContext(l.T.Context(), sql); err != nil {
-		l.T.Fatalf("%s: %v", sql, err)
-	}
+	assert.Of(l.Conn.ExecContext(l.T.Context(), sql)).Must(l.T, sql)
 }
 
 // Load runs a LOAD DATA in which 'f' stands for the file, and says what an application sees of it.
@@ -59,19 +56,14 @@ func (l *Loader) Rows(query string) string {
 		return "error: " + err.Error()
 	}
 	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		l.T.Fatal(err)
-	}
+	columns := assert.Of(rows.Columns()).Must(l.T)
 	var out strings.Builder
 	values, targets := make([]sql.NullString, len(columns)), make([]any, len(columns))
 	for i := range values {
 		targets[i] = &values[i]
 	}
 	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			l.T.Fatal(err)
-		}
+		assert.Must(l.T, rows.Scan(targets...))
 		for _, v := range values {
 			if v.Valid {
 				fmt.Fprintf(&out, "%q ", v.String)

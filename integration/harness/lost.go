@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // Lost is how many connections a server says it has lost without a word, once an account has none.
@@ -11,9 +13,7 @@ func Lost(t testing.TB, root *sql.DB, user string) (n int) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		var there int
-		if err := root.QueryRow("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER IN (?, 'unauthenticated user')", user).Scan(&there); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, root.QueryRow("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER IN (?, 'unauthenticated user')", user).Scan(&there))
 		if there == 0 {
 			break
 		}
@@ -21,17 +21,12 @@ func Lost(t testing.TB, root *sql.DB, user string) (n int) {
 			t.Fatalf("%d connections of %s do not end", there, user)
 		}
 	}
-	rows, err := root.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Aborted_clients', 'Aborted_connects')")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(root.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Aborted_clients', 'Aborted_connects')")).Must(t)
 	defer rows.Close()
 	for rows.Next() {
 		var name string
 		var one int
-		if err := rows.Scan(&name, &one); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, rows.Scan(&name, &one))
 		n += one
 	}
 	return n

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/process"
 )
 
@@ -61,18 +62,10 @@ func Start(tb testing.TB, spec Spec) *Proxy {
 	if spec.Plain {
 		build = BuildPlain
 	}
-	program, err := build()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p, err := Launch(tb.Context(), program, spec)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	program := assert.Of(build()).Must(tb)
+	p := assert.Of(Launch(tb.Context(), program, spec)).Must(tb)
 	tb.Cleanup(func() {
-		if err := p.finish(spec.MayFail); err != nil {
-			tb.Error(err)
-		}
+		assert.NoError(tb, p.finish(spec.MayFail))
 		if tb.Failed() {
 			tb.Logf("log of idproxy:\n%s", p.LogTail(60))
 		}

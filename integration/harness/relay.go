@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // Between returns an address. For each client that connects there it runs the two functions that
@@ -11,10 +13,7 @@ import (
 // the test, before it waits for them.
 func Between(t *testing.T, upstream string, end func(), join func(client, server net.Conn) [2]func()) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {

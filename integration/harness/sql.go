@@ -3,12 +3,14 @@ package harness
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -18,10 +20,7 @@ const MiB = 1 << 20
 // MustExec runs a statement that has to succeed.
 func MustExec(t *testing.T, db *sql.DB, query string) sql.Result {
 	t.Helper()
-	r, err := db.Exec(query)
-	if err != nil {
-		t.Fatalf("%.80s: %v", query, err)
-	}
+	r := assert.Of(db.Exec(query)).Must(t, fmt.Sprintf("%.80s", query))
 	return r
 }
 
@@ -35,18 +34,14 @@ func WantError(t *testing.T, err error, number uint16, words ...string) {
 		return
 	}
 	for _, w := range words {
-		if !strings.Contains(e.Message, w) {
-			t.Errorf("message %q lacks %q", e.Message, w)
-		}
+		assert.True(t, strings.Contains(e.Message, w), "message %q lacks %q", e.Message, w)
 	}
 }
 
 // Count runs a query that gives one number.
 func Count(t *testing.T, db *sql.DB, query string) (n int64) {
 	t.Helper()
-	if err := db.QueryRow(query).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	assert.Must(t, db.QueryRow(query).Scan(&n), query)
 	return n
 }
 

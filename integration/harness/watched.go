@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // WriteConfig writes a configuration file and returns its path. It bounds the sessions
@@ -17,9 +19,7 @@ func WriteConfig(t testing.TB, text string) string {
 	if !strings.Contains(text, "limits:") {
 		text = strings.TrimSuffix(text, "\n") + "\nlimits: {sessions: 100}\n"
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

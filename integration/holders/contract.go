@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 )
 
 // slowly are rules ten times slower than the default: the time that a busy machine takes counts
@@ -76,9 +77,7 @@ func obeysTheRules(t *testing.T, s lease.Store, clock *Clock, pool string, steps
 		T: t, ctx: inTime(t), store: s, random: rand.New(rand.NewPCG(1, 2)),
 		tokens: [3]string{"none", "none", "none"}, seen: map[string]int{},
 	}
-	if _, err := s.Add(c.ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Fresh: true, Rules: slowly}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.Add(c.ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Fresh: true, Rules: slowly})).Must(t)
 	c.before = c.list(pool)
 	for step := range steps {
 		if c.random.IntN(4) == 0 {
@@ -90,9 +89,7 @@ func obeysTheRules(t *testing.T, s lease.Store, clock *Clock, pool string, steps
 		"take: granted", "take: wait", "take: no number is free", "release: granted", "renew: granted",
 		"release: " + lease.Stolen.String(), "renew: " + lease.Late.String(), "renew: " + lease.Gone.String(),
 	} {
-		if c.seen[must] == 0 {
-			t.Errorf("never seen: %s; seen: %v", must, c.seen)
-		}
+		assert.True(t, c.seen[must] != 0, "never seen: %s; seen: %v", must, c.seen)
 	}
 }
 
@@ -177,66 +174,51 @@ func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Ver
 func administers(t *testing.T, s lease.Store, clock *Clock, pool string) {
 	ctx := inTime(t)
 	fill := lease.Fill{Pool: pool, Shape: contractShape, Numbers: 3, Rules: slowly}
-	if l, err := s.List(ctx, pool); err != nil || l.Exists || len(l.Records) > 0 {
-		t.Errorf("a pool that is not there: %+v, %v", l, err)
-	}
+	l, err := s.List(ctx, pool)
+	assert.True(t, err == nil && !l.Exists && len(l.Records) == 0, "a pool that is not there: %+v, %v", l, err)
 	a := ask(pool)
 	a.Token = "a"
 	expect := func(what string, call func(context.Context, lease.Ask) (lease.Reply, error), want lease.Verdict) lease.Reply {
 		t.Helper()
 		r, err := call(ctx, a)
-		if err != nil || r.Verdict != want {
-			t.Fatalf("%s: %+v, %v; want %v", what, r, err, want)
-		}
+		assert.MustTrue(t, err == nil && r.Verdict == want, "%s: %+v, %v; want %v", what, r, err, want)
 		return r
 	}
 	add := func(want int) {
 		t.Helper()
-		if n, err := s.Add(ctx, fill); err != nil || n != want {
-			t.Fatalf("Add %d: %d, %v; want %d", fill.Numbers, n, err, want)
-		}
+		n, err := s.Add(ctx, fill)
+		assert.MustTrue(t, err == nil && n == want, "Add %d: %d, %v; want %d", fill.Numbers, n, err, want)
 	}
 	drop := func(want ...uint64) {
 		t.Helper()
-		if got, err := s.Drop(ctx, pool, []uint64{0, 1, 200}); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Fatalf("Drop: %d, %v; want %d", got, err, want)
-		}
+		got, err := s.Drop(ctx, pool, []uint64{0, 1, 200})
+		assert.MustTrue(t, err == nil && fmt.Sprint(got) == fmt.Sprint(want), "Drop: %d, %v; want %d", got, err, want)
 	}
 	expect("take without a pool", s.Take, lease.NoPool)
 	expect("renew without a pool", s.Renew, lease.NoPool)
-	if _, err := s.Drop(ctx, pool, []uint64{0}); err == nil {
-		t.Error("numbers of a pool that is not there were dropped")
-	}
+	assert.Of(s.Drop(ctx, pool, []uint64{0})).Fails(t, "numbers of a pool that is not there were dropped", "")
 	add(3)
-	if r := expect("take from a pool that may have been lost", s.Take, lease.Wait); r.Wait <= 0 || r.Wait > ms(slowly.Quarantine()) || r.Why == "" {
-		t.Errorf("wait: %+v", r)
-	}
+	r := expect("take from a pool that may have been lost", s.Take, lease.Wait)
+	assert.True(t, r.Wait > 0 && r.Wait <= ms(slowly.Quarantine()) && r.Why != "", "wait: %+v", r)
 	clock.Pass(ms(slowly.Quarantine()))
 	first := expect("take", s.Take, lease.Granted)
 	a.Worker = first.Worker
 	a.Spare, a.Token = true, "b"
 	second := expect("take a spare one", s.Take, lease.Granted)
-	if second.Worker == first.Worker {
-		t.Errorf("number %d was given twice", first.Worker)
-	}
+	assert.True(t, second.Worker != first.Worker, "number %d was given twice", first.Worker)
 	a.Token = "c"
 	expect("take a spare one when few are left", s.Take, lease.Empty)
 	a.Spare, a.Token = false, "a"
 	a.Shape = "41/9/13 since 2020-01-01T00:00:00Z"
-	if r := expect("take from a pool of other ids", s.Take, lease.OtherShape); r.Why != contractShape {
-		t.Errorf("the shape is %q", r.Why)
-	}
+	assert.Equal(t, "the shape", expect("take from a pool of other ids", s.Take, lease.OtherShape).Why, contractShape)
 	expect("renew in a pool of other ids", s.Renew, lease.OtherShape)
 	a.Shape = contractShape
 	other := fill
 	other.Shape = "41/9/13 since 2020-01-01T00:00:00Z"
-	if _, err := s.Add(ctx, other); err == nil {
-		t.Error("numbers were added to a pool of other ids")
-	}
+	assert.Of(s.Add(ctx, other)).Fails(t, "numbers were added to a pool of other ids", "")
 	a.Last = first.Start + 5
-	if r := expect("release", s.Release, lease.Granted); r.Fence != a.Last+1 {
-		t.Errorf("the fence is %d, the last timestamp was %d", r.Fence, a.Last)
-	}
+	r = expect("release", s.Release, lease.Granted)
+	assert.True(t, r.Fence == a.Last+1, "the fence is %d, the last timestamp was %d", r.Fence, a.Last)
 	add(0)
 	fill.Numbers = 150
 	add(147)
@@ -263,24 +245,18 @@ func goesOn(t *testing.T, s lease.Store, clock *Clock, pool string) {
 	near.Lead = 4_000_000 // as if the clock had come near to what was used
 	a := ask(pool)
 	const numbers = 70
-	if _, err := s.Add(ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: numbers, Fresh: true, Rules: near}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.Add(ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: numbers, Fresh: true, Rules: near})).Must(t)
 	do := func(call func(context.Context, lease.Ask) (lease.Reply, error), want lease.Verdict) lease.Reply {
 		t.Helper()
 		r, err := call(ctx, a)
-		if err != nil || r.Verdict != want {
-			t.Fatalf("%+v, %v; want %v", r, err, want)
-		}
+		assert.MustTrue(t, err == nil && r.Verdict == want, "%+v, %v; want %v", r, err, want)
 		return r
 	}
 	used := map[uint64]bool{}
 	hold := func() {
 		t.Helper()
 		r := do(s.Take, lease.Granted)
-		if used[r.Worker] || r.Start >= r.Fence {
-			t.Fatalf("number %d is given from %d below %d, used before: %t", r.Worker, r.Start, r.Fence, used[r.Worker])
-		}
+		assert.MustTrue(t, !used[r.Worker] && r.Start < r.Fence, "number %d is given from %d below %d, used before: %t", r.Worker, r.Start, r.Fence, used[r.Worker])
 		used[r.Worker], a.Worker, a.Last = true, r.Worker, r.Start+3_600_000
 	}
 	for i := range numbers {
@@ -290,36 +266,29 @@ func goesOn(t *testing.T, s lease.Store, clock *Clock, pool string) {
 		}
 	}
 	a.Token = "other"
-	if r := do(s.Take, lease.Empty); r.Why == "" {
-		t.Errorf("none can be used, and nothing says why: %+v", r)
-	}
+	r := do(s.Take, lease.Empty)
+	assert.True(t, r.Why != "", "none can be used, and nothing says why: %+v", r)
 	a.Spare = true
 	do(s.Take, lease.Empty)
 	a.Spare, a.Reclaim = false, true
 	last := a.Worker
-	if r := do(s.Take, lease.Wait); r.Wait > ms(slowly.Reclaim) {
-		t.Errorf("the one that is held is the next to come: %+v", r)
-	}
+	r = do(s.Take, lease.Wait)
+	assert.True(t, r.Wait <= ms(slowly.Reclaim), "the one that is held is the next to come: %+v", r)
 	clock.Pass(ms(slowly.Reclaim))
-	if r := do(s.Take, lease.Granted); r.Worker != last || r.Start >= r.Fence {
-		t.Errorf("number %d is given from %d below %d, want the silent one, %d", r.Worker, r.Start, r.Fence, last)
-	}
+	r = do(s.Take, lease.Granted)
+	assert.True(t, r.Worker == last && r.Start < r.Fence, "number %d is given from %d below %d, want the silent one, %d", r.Worker, r.Start, r.Fence, last)
 	a.Rules.Reclaim, a.Token = 8_000_000, "another"
-	if r := do(s.Take, lease.Wait); r.Wait < 3_000_000*time.Millisecond || r.Wait > 3_600_000*time.Millisecond {
-		t.Errorf("a free one is the next to come: %+v", r)
-	}
+	r = do(s.Take, lease.Wait)
+	assert.True(t, r.Wait >= 3_000_000*time.Millisecond && r.Wait <= 3_600_000*time.Millisecond, "a free one is the next to come: %+v", r)
 	a.Rules, a.Reclaim = near, false
-	if r := do(s.Take, lease.Granted); r.Start < r.Now+3_000_000 {
-		t.Errorf("number %d is given from %d on, before what it was used with", r.Worker, r.Start)
-	}
+	r = do(s.Take, lease.Granted)
+	assert.True(t, r.Start >= r.Now+3_000_000, "number %d is given from %d on, before what it was used with", r.Worker, r.Start)
 }
 
 // races has many take, renew and give back at once: no two may hold one number.
 func races(t *testing.T, open func() lease.Store, pool string) {
 	ctx, s := inTime(t), open()
-	if _, err := s.Add(ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: 4, Fresh: true, Rules: slowly}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.Add(ctx, lease.Fill{Pool: pool, Shape: contractShape, Numbers: 4, Fresh: true, Rules: slowly})).Must(t)
 	type stay struct{ from, to int64 }
 	stays := make(chan map[uint64][]stay)
 	const racers, each = 6, 8
@@ -337,9 +306,7 @@ func races(t *testing.T, open func() lease.Store, pool string) {
 				}
 				a.Worker, a.Last = r.Worker, r.Start
 				renewed, err := s.Renew(ctx, a)
-				if err == nil && renewed.Verdict != lease.Granted {
-					t.Errorf("renewal of number %d just taken: %v", r.Worker, renewed.Verdict)
-				}
+				assert.True(t, err != nil || renewed.Verdict == lease.Granted, "renewal of number %d just taken: %v", r.Worker, renewed.Verdict)
 				a.Last = max(r.Start, renewed.Now) + int64(n%3)
 				if back, err := s.Release(ctx, a); err == nil && back.Verdict == lease.Granted {
 					mine[r.Worker] = append(mine[r.Worker], stay{r.Start, a.Last})
@@ -360,13 +327,9 @@ func races(t *testing.T, open func() lease.Store, pool string) {
 	for w, list := range all {
 		for i, x := range list {
 			for _, y := range list[:i] {
-				if x.from <= y.to && y.from <= x.to {
-					t.Errorf("number %d was held for %v and %v", w, x, y)
-				}
+				assert.True(t, x.from > y.to || y.from > x.to, "number %d was held for %v and %v", w, x, y)
 			}
 		}
 	}
-	if count < racers*each {
-		t.Errorf("%d numbers were held, want %d", count, racers*each)
-	}
+	assert.True(t, count >= racers*each, "%d numbers were held, want %d", count, racers*each)
 }

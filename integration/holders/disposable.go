@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 )
 
 // worker is the number in the last id of a holder.
 func worker(t *testing.T, p *Process) uint64 {
 	t.Helper()
 	ids := p.IDs()
-	if len(ids) == 0 {
-		t.Fatal("no ids")
-	}
+	assert.MustTrue(t, len(ids) != 0, "no ids")
 	return layout().Decode(ids[len(ids)-1]).Worker
 }
 
@@ -27,9 +26,7 @@ func took(t *testing.T, s lease.Store, a lease.Ask) lease.Reply {
 		if err == nil {
 			return reply
 		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
+		assert.MustTrue(t, !time.Now().After(end), "%v", err)
 	}
 }
 
@@ -44,59 +41,44 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	j.Rules.Gap, j.Rules.Lead, j.Rules.Reclaim = 600, 800, 2000 // a number is not lost by silence
 	shape := lease.DisposableShape(Shape())
 	ask := lease.Ask{Pool: j.Pool, Shape: shape, Rules: Brisk, Use: lease.Use{Token: "x"}, Numbers: 1024}
-	if reply := took(t, s, ask); reply.Verdict != lease.NoPool {
-		t.Errorf("without a pool: %+v", reply)
-	}
+	reply := took(t, s, ask)
+	assert.True(t, reply.Verdict == lease.NoPool, "without a pool: %+v", reply)
 	for _, numbers := range []uint64{0, 5, 3} { // the first five are somebody else's
-		if _, err := s.Add(t.Context(), lease.Fill{Pool: j.Pool, Shape: shape, Numbers: numbers, Fresh: true, Rules: Brisk}); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(s.Add(t.Context(), lease.Fill{Pool: j.Pool, Shape: shape, Numbers: numbers, Fresh: true, Rules: Brisk})).Must(t)
 	}
 	leased := ask
 	leased.Shape = Shape()
-	if reply := took(t, s, leased); reply.Verdict != lease.OtherShape {
-		t.Errorf("the pool of numbers that are used once answers who would lease them: %+v", reply)
-	}
+	reply = took(t, s, leased)
+	assert.True(t, reply.Verdict == lease.OtherShape, "the pool of numbers that are used once answers who would lease them: %+v", reply)
 	few := ask
 	few.Numbers = 5
-	if reply := took(t, s, few); reply.Verdict != lease.UsedUp {
-		t.Errorf("a layout with room for 5 numbers: %+v", reply)
-	}
+	reply = took(t, s, few)
+	assert.True(t, reply.Verdict == lease.UsedUp, "a layout with room for 5 numbers: %+v", reply)
 	var all Record
 	a, b := Start(t, j, &all), Start(t, j, &all)
 	a.Issues(t, 200)
 	b.Issues(t, 200)
-	if one, two := worker(t, a), worker(t, b); min(one, two) != 5 || max(one, two) != 6 {
-		t.Errorf("the numbers are %d and %d, want 5 and 6", one, two)
-	}
+	one, two := worker(t, a), worker(t, b)
+	assert.True(t, min(one, two) == 5 && max(one, two) == 6, "the numbers are %d and %d, want 5 and 6", one, two)
 	a.Kill(t)
 	c := Start(t, j, &all)
 	c.Issues(t, 200)
-	if n := worker(t, c); n != 7 {
-		t.Errorf("after another one was killed: number %d, want 7", n)
-	}
+	assert.Equal(t, "after another one was killed: number", worker(t, c), 7)
 	c.End(t)
-	if err := pause(true); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pause(true))
 	time.Sleep(ms(j.Rules.Reclaim))
 	b.Issues(t, 500) // as if nothing were: the store stays away
-	if err := pause(false); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pause(false))
 	at.Save()
 	d := Start(t, j, &all)
 	d.Issues(t, 200)
-	if n := worker(t, d); n != 8 {
-		t.Errorf("after one ended: number %d, want 8", n)
-	}
+	assert.Equal(t, "after one ended: number", worker(t, d), 8)
 	d.Signal(t, syscall.SIGSTOP)
 	at.Restore()
 	patient := ask // another holder tells the store of the restart before this question
 	patient.Rules = restful()
-	if reply := took(t, at.Open(), patient); reply.Verdict != lease.Wait {
-		t.Errorf("a number that is in use, and was forgotten: %+v", reply)
-	}
+	reply = took(t, at.Open(), patient)
+	assert.True(t, reply.Verdict == lease.Wait, "a number that is in use, and was forgotten: %+v", reply)
 	d.Signal(t, syscall.SIGCONT)
 	e := Start(t, j, &all)
 	e.Issues(t, 200)
@@ -107,13 +89,10 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	if !strings.Contains(d.Log(), "worker number lost") || strings.Contains(b.Log(), "worker number lost") {
 		t.Errorf("the holder of the number that was forgotten must take another, the other one must not:\n%s\n%s", d.Log(), b.Log())
 	}
-	if n := len(all.Twice()); n > 0 {
-		t.Errorf("%d ids twice", n)
-	}
+	assert.Equal(t, "ids twice", len(all.Twice()), 0)
 	at.Restore()
-	if reply := took(t, at.Control(), ask); reply.Verdict != lease.Granted || reply.Worker != 8 {
-		t.Errorf("without the rule: %+v", reply)
-	}
+	reply = took(t, at.Control(), ask)
+	assert.True(t, reply.Verdict == lease.Granted && reply.Worker == 8, "without the rule: %+v", reply)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/integration/assert"
 )
 
 // The rules that controls take away.
@@ -93,9 +94,8 @@ func (o owned) Close() error { return errors.Join(o.Store.Close(), o.of.Close())
 func Zombie(t *testing.T, s lease.Store, j Job) {
 	t.Run("obeys", func(t *testing.T) {
 		t.Parallel()
-		if beyond, twice := zombie(t, s, j); beyond+twice > 0 {
-			t.Errorf("%d ids carry a time that another holder may use, %d came twice", beyond, twice)
-		}
+		beyond, twice := zombie(t, s, j)
+		assert.True(t, beyond+twice <= 0, "%d ids carry a time that another holder may use, %d came twice", beyond, twice)
 	})
 	t.Run("control", func(t *testing.T) {
 		t.Parallel()
@@ -159,25 +159,19 @@ func Restart(t *testing.T, s lease.Store, j Job, pause func(away bool) error) {
 		a.Issues(t, 200)
 		a.Kill(t)
 	}
-	if l, err := s.List(t.Context(), j.Pool); err != nil || l.Records[0].State != lease.Held {
-		t.Errorf("the number is %v, %v; want it held", l.Records[0], err)
-	}
+	l, err := s.List(t.Context(), j.Pool)
+	assert.True(t, err == nil && l.Records[0].State == lease.Held, "the number is %v, %v; want it held", l.Records[0], err)
 	a := Start(t, j, &all)
 	a.Issues(t, 200)
-	if err := pause(true); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pause(true))
 	a.Kill(t)
 	b := Start(t, j, &all)
 	b.Issues(t, 32)
-	if err := pause(false); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pause(false))
 	b.Issues(t, 200)
 	b.End(t)
-	if again := all.Twice(); len(again) > 0 {
-		t.Errorf("%d ids twice", len(again))
-	}
+	again := all.Twice()
+	assert.True(t, len(again) == 0, "%d ids twice", len(again))
 }
 
 // Place is a store whose data can be put back to what it was.
@@ -223,20 +217,16 @@ func Restored(t *testing.T, j Job, at Place) {
 	a.Signal(t, syscall.SIGSTOP)
 	at.Restore()
 	ask := lease.Ask{Pool: j.Pool, Shape: Shape(), Rules: restful(), Use: lease.Use{Token: "b"}}
-	if reply := took(t, at.Open(), ask); reply.Verdict != lease.Wait {
-		t.Errorf("a number that is in use, and was forgotten: %+v", reply)
-	}
+	reply := took(t, at.Open(), ask)
+	assert.True(t, reply.Verdict == lease.Wait, "a number that is in use, and was forgotten: %+v", reply)
 	a.Signal(t, syscall.SIGCONT)
 	b := Start(t, j, &all)
 	Issue(t, 1000, a, b)
 	a.End(t)
 	b.Issues(t, 100)
 	b.End(t)
-	if n := len(all.Twice()); n > 0 {
-		t.Errorf("%d ids twice", n)
-	}
+	assert.Equal(t, "ids twice", len(all.Twice()), 0)
 	at.Restore()
-	if reply := took(t, at.Control(), ask); reply.Verdict != lease.Granted {
-		t.Errorf("without the rule: %+v", reply)
-	}
+	reply = took(t, at.Control(), ask)
+	assert.True(t, reply.Verdict == lease.Granted, "without the rule: %+v", reply)
 }

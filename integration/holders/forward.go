@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // Forward is an address that leads to one server and then to another, as a
@@ -23,10 +25,7 @@ type Forward struct {
 // NewForward makes an address that leads to another one until the test ends.
 func NewForward(t testing.TB, to string) *Forward {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	f := &Forward{ln: ln, to: to, conns: map[net.Conn]*atomic.Bool{}}
 	f.wg.Go(f.serve)
 	t.Cleanup(func() {

@@ -18,6 +18,7 @@ import (
 
 	"idproxy/idsource/lease"
 	"idproxy/idsource/snowflake"
+	"idproxy/integration/assert"
 )
 
 // Record takes note of the ids of all holders.
@@ -86,19 +87,14 @@ func Start(t testing.TB, j Job, all *Record) *Process {
 	if j.Rules.Heartbeat == 0 {
 		j.Rules = Brisk
 	}
-	text, err := json.Marshal(j)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(json.Marshal(j)).Must(t)
 	p := &Process{cmd: exec.Command(os.Args[0]), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
 	p.cmd.Stderr = &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err1 := p.cmd.StdinPipe()
 	out, err2 := p.cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, p.cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(err1, err2, p.cmd.Start()))
 	p.in = in
 	go func() {
 		defer close(p.done)
@@ -119,9 +115,7 @@ func Start(t testing.TB, j Job, all *Record) *Process {
 // Signal sends sig to the holder.
 func (p *Process) Signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.cmd.Process.Signal(sig))
 }
 
 // End ends a holder well.
@@ -227,9 +221,7 @@ func FillAgain(t testing.TB, s lease.Store, pool string, numbers uint64) {
 func FillBy(t testing.TB, s lease.Store, rules lease.Rules, f lease.Fill) {
 	t.Helper()
 	f.Shape, f.Rules = Shape(), rules
-	if _, err := s.Add(t.Context(), f); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.Add(t.Context(), f)).Must(t)
 }
 
 // layout is that of holders' ids.

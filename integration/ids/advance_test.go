@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -32,48 +33,40 @@ func TestAdvance(t *testing.T) {
 		"INSERT INTO t (id, a) VALUES (NULL, 1), (%d, 2), (3, 3)", "INSERT INTO t (id, a) VALUES (1 + %d - 1, 1)",
 		"INSERT IGNORE INTO t (id, a) VALUES (%d, 1)", "INSERT INTO t (id, a) VALUES (%d, 1) ON DUPLICATE KEY UPDATE a = 2",
 	}
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			db, native := harness.Database(t, server), harness.Database(t, server)
-			direct, plain := wireclient.Open(t, server.Addr, native), wireclient.Open(t, server.Addr, db)
-			direct.Must(t, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
-			plain.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE small (id TINYINT PRIMARY KEY, a INT)")
-			proxied := wireclient.Open(t, advanceProxy(t, server, db, "{segment: {store: main}}"), db)
-			for i, text := range explicit {
-				for _, far := range []int{5, 5000} {
-					for _, s := range []*wireclient.Session{direct, proxied} {
-						least := s.Value(t, "SELECT IFNULL(MAX(id), 0) FROM t")
-						var high int
-						if _, err := fmt.Sscan(least, &high); err != nil {
-							t.Fatal(err)
-						}
-						id := high + far
-						s.Must(t, fmt.Sprintf(text, id))
-						// Ids that the statement itself draws come behind the explicit one.
-						if got := s.Must(t, "INSERT INTO t (a) VALUES (1)").InsertID; got != uint64(id)+1 && !(strings.Contains(text, "NULL") && got == uint64(id)+2) {
-							t.Errorf("%d: %s with %d: the next id is %d", i, text, id, got)
-						}
-						s.Must(t, "DELETE FROM t WHERE id = 3")
-					}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db, native := harness.Database(t, server), harness.Database(t, server)
+		direct, plain := wireclient.Open(t, server.Addr, native), wireclient.Open(t, server.Addr, db)
+		direct.Must(t, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+		plain.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE small (id TINYINT PRIMARY KEY, a INT)")
+		proxied := wireclient.Open(t, advanceProxy(t, server, db, "{segment: {store: main}}"), db)
+		for i, text := range explicit {
+			for _, far := range []int{5, 5000} {
+				for _, s := range []*wireclient.Session{direct, proxied} {
+					least := s.Value(t, "SELECT IFNULL(MAX(id), 0) FROM t")
+					var high int
+					assert.Of(fmt.Sscan(least, &high)).Must(t)
+					id := high + far
+					s.Must(t, fmt.Sprintf(text, id))
+					// Ids that the statement itself draws come behind the explicit one.
+					got := s.Must(t, "INSERT INTO t (a) VALUES (1)").InsertID
+					assert.True(t, got == uint64(id)+1 || strings.Contains(text, "NULL") && got == uint64(id)+2, "%d: %s with %d: the next id is %d", i, text, id, got)
+					s.Must(t, "DELETE FROM t WHERE id = 3")
 				}
 			}
-			for _, text := range []string{
-				"INSERT INTO t (id, a) VALUES (9223372036854775807, 1)", "INSERT INTO t (id, a) VALUES (1, 1), ('9223372036854775000', 1)",
-			} {
-				if e := proxied.Fails(t, text); e.Code != 1467 || !strings.Contains(e.Message, "is not moved past id 9223372036854775") {
-					t.Errorf("%s: %v", text, e)
-				}
-			}
-			if e := proxied.Fails(t, "INSERT INTO small (id, a) VALUES (127, 1)"); e.Code != 1467 || !strings.Contains(e.Message, "is not moved past id 127") {
-				t.Errorf("the last id of a column: %v", e)
-			}
-			before := proxied.Value(t, "SELECT COUNT(*) FROM t")
-			proxied.Must(t, "INSERT INTO t (a) VALUES (1)") // the source goes on
-			if after := proxied.Value(t, "SELECT COUNT(*) FROM t"); after == before {
-				t.Error("no row went in")
-			}
-		})
-	}
+		}
+		for _, text := range []string{
+			"INSERT INTO t (id, a) VALUES (9223372036854775807, 1)", "INSERT INTO t (id, a) VALUES (1, 1), ('9223372036854775000', 1)",
+		} {
+			e := proxied.Fails(t, text)
+			assert.True(t, e.Code == 1467 && strings.Contains(e.Message, "is not moved past id 9223372036854775"), "%s: %v", text, e)
+		}
+		e := proxied.Fails(t, "INSERT INTO small (id, a) VALUES (127, 1)")
+		assert.True(t, e.Code == 1467 && strings.Contains(e.Message, "is not moved past id 127"), "the last id of a column: %v", e)
+		before := proxied.Value(t, "SELECT COUNT(*) FROM t")
+		proxied.Must(t, "INSERT INTO t (a) VALUES (1)") // the source goes on
+		after := proxied.Value(t, "SELECT COUNT(*) FROM t")
+		assert.True(t, after != before, "no row went in")
+	})
 }
 
 // TestAdvanceSeveralProxies is what one proxy can reach and what it cannot: the ids that another
@@ -85,22 +78,17 @@ func TestAdvanceSeveralProxies(t *testing.T) {
 	source := "{segment: {store: main, step: 100, max_step: 100, prefetch: 100%}}"
 	one, two := wireclient.Open(t, advanceProxy(t, server, db, source), db), wireclient.Open(t, advanceProxy(t, server, db, source), db)
 	next := func(s *wireclient.Session) uint64 { return s.Must(t, "INSERT INTO t (a) VALUES (1)").InsertID }
-	if a, b := next(one), next(two); a != 1 || b != 101 {
-		t.Fatalf("ids %d and %d", a, b)
-	}
+	a, b := next(one), next(two)
+	assert.MustTrue(t, a == 1 && b == 101, "ids %d and %d", a, b)
 	one.Must(t, "INSERT INTO t (id, a) VALUES (150, 1)") // 101 to 200 are the other's
-	if got := next(two); got != 102 {
-		t.Errorf("the other proxy's next id is %d, want 102: what it holds is not reached", got)
-	}
+	got := next(two)
+	assert.True(t, got == 102, "the other proxy's next id is %d, want 102: what it holds is not reached", got)
 	one.Must(t, "INSERT INTO t (id, a) VALUES (5000, 1)")
 	two.Must(t, "INSERT INTO t (a) VALUES "+strings.Repeat("(1),", 46)+"(1)") // up to 149
-	if e := two.Fails(t, "INSERT INTO t (a) VALUES (1)"); e.Code != 1062 {
-		t.Errorf("the id written through the first proxy: %v, want a duplicate key", e)
-	}
+	e := two.Fails(t, "INSERT INTO t (a) VALUES (1)")
+	assert.True(t, e.Code == 1062, "the id written through the first proxy: %v, want a duplicate key", e)
 	two.Must(t, "INSERT INTO t (a) VALUES "+strings.Repeat("(1),", 49)+"(1)") // up to 200
-	if got := next(two); got <= 5000 {
-		t.Errorf("the other proxy's next range begins at %d", got)
-	}
+	assert.Greater(t, "the other proxy's next range begins at", next(two), 5000)
 }
 
 // TestAdvanceSnowflake moves a snowflake on, as far as its clock allows.
@@ -116,12 +104,10 @@ func TestAdvanceSnowflake(t *testing.T) {
 	}
 	id := next() + 2000<<22 // two seconds ahead
 	s.Must(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id))
-	if got := next(); got <= id {
-		t.Errorf("the next id behind %d is %d", id, got)
-	}
-	if e := s.Fails(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id+60_000<<22)); e.Code != 1467 || !strings.Contains(e.Message, "further ahead of the clock than max_ahead") {
-		t.Errorf("an id of the future: %v", e)
-	}
+	got := next()
+	assert.True(t, got > id, "the next id behind %d is %d", id, got)
+	e := s.Fails(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id+60_000<<22))
+	assert.True(t, e.Code == 1467 && strings.Contains(e.Message, "further ahead of the clock than max_ahead"), "an id of the future: %v", e)
 	s.Must(t, "INSERT INTO t (id, a) VALUES (7, 1)") // of long ago
 	next()
 }

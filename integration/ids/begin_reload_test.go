@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -23,9 +24,7 @@ func startJoined(t *testing.T, s *shards, listeners string) *joined {
 	harness.MustExec(t, s.direct[1], "INSERT INTO late VALUES (50000, 'a')")
 	j := &joined{shards: s, config: listeners + "sources: {ids: {segment: {step: 100, start: 1}}}\nrules:\n" + ruleFor(s, "orders")}
 	j.Proxy = harness.StartProxy(t, j.config)
-	if id := insert(t, s.open(t, j.Proxy, 0), "orders"); id != 1 {
-		t.Fatalf("the series began at %d, want 1", id)
-	}
+	assert.MustEqual(t, "the series began at", insert(t, s.open(t, j.Proxy, 0), "orders"), 1)
 	return j
 }
 
@@ -37,13 +36,9 @@ func ruleFor(s *shards, table string) string {
 func (j *joined) reload(t *testing.T, more string) {
 	t.Helper()
 	from := strings.Count(j.Log(), "configuration reloaded")
-	if err := j.Reload(j.config + more); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, j.Reload(j.config+more))
 	for end := time.Now().Add(time.Minute); strings.Count(j.Log(), "configuration reloaded") == from; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the configuration is not reloaded")
-		}
+		assert.MustTrue(t, !time.Now().After(end), "the configuration is not reloaded")
 	}
 }
 
@@ -54,9 +49,7 @@ func TestReloadJoins(t *testing.T) {
 		j := startJoined(t, s, s.listeners())
 		want := func(shard int, table string, id int64) {
 			t.Helper()
-			if got := insert(t, s.open(t, j.Proxy, shard), table); got != id {
-				t.Errorf("%s on shard %d: id %d, want %d", table, shard, got, id)
-			}
+			assert.Equal(t, fmt.Sprintf("%s on shard %d: id", table, shard), insert(t, s.open(t, j.Proxy, shard), table), id)
 		}
 		j.reload(t, ruleFor(s, "late"))
 		want(0, "late", 50001)
@@ -81,8 +74,7 @@ func TestReloadJoinsNotUnasked(t *testing.T) {
 		db := s.open(t, j.Proxy, 0)
 		_, err := db.Exec("INSERT INTO late (note) VALUES ('x')")
 		harness.WantError(t, err, 1467, "a reload brought tables to the series", "listener shard1 cannot be asked", "source set ids NEXT")
-		if id := insert(t, db, "orders"); id != 2 {
-			t.Errorf("id %d for a table that was there, want 2", id)
-		}
+		id := insert(t, db, "orders")
+		assert.True(t, id == 2, "id %d for a table that was there, want 2", id)
 	})
 }

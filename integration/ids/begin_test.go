@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -64,10 +65,7 @@ func (s *shards) open(t *testing.T, p *harness.Proxy, shard int) *sql.DB {
 // insert inserts a row by a listener and returns its id.
 func insert(t *testing.T, db *sql.DB, table string) int64 {
 	t.Helper()
-	id, err := harness.MustExec(t, db, "INSERT INTO "+table+" (note) VALUES ('x')").LastInsertId()
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := assert.Of(harness.MustExec(t, db, "INSERT INTO "+table+" (note) VALUES ('x')").LastInsertId()).Must(t)
 	return id
 }
 
@@ -100,9 +98,7 @@ func TestBeginsAboveAllShards(t *testing.T) {
 					schema += ".*"
 				}
 				p := harness.StartProxy(t, s.listeners()+fmt.Sprintf("sources: {ids: {%s}}\nrules: [{"+tt.rule+", source: ids}]\n", tt.source, schema))
-				if id := insert(t, s.open(t, p, 0), "orders"); id != 196608 {
-					t.Errorf("the series began at %d, want 196608", id)
-				}
+				assert.Equal(t, "the series began at", insert(t, s.open(t, p, 0), "orders"), 196608)
 			})
 		})
 	}
@@ -113,9 +109,7 @@ func TestBeginsAboveAllShards(t *testing.T) {
 func TestBeginsNotUnasked(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer silent.Close() //nolint:errcheck // it has nothing to lose
 	for _, tt := range []struct {
 		name string
@@ -143,9 +137,7 @@ func TestBeginsNotUnasked(t *testing.T) {
 				harness.MustExec(t, s.direct[0], "INSERT INTO orders VALUES (7, 'a')")
 				old, new := tt.edit(s)
 				listeners := strings.Replace(s.listeners(), old, new, 1)
-				if listeners == s.listeners() {
-					t.Fatalf("no %s in %s", old, listeners)
-				}
+				assert.MustTrue(t, listeners != s.listeners(), "no %s in %s", old, listeners)
 				config := listeners + "sources: {ids: {segment: {step: 10%s}}}\nrules: [{table: " + s.name + ".orders, column: id, source: ids}]\n"
 				db := s.open(t, harness.StartProxy(t, fmt.Sprintf(config, "")), 0)
 				for range 2 {
@@ -159,13 +151,9 @@ func TestBeginsNotUnasked(t *testing.T) {
 					if err == nil {
 						break
 					}
-					if !strings.Contains(err.Error(), "no answer yet") || time.Now().After(deadline) {
-						t.Fatal(err)
-					}
+					assert.MustTrue(t, strings.Contains(err.Error(), "no answer yet") && !time.Now().After(deadline), "%v", err)
 				}
-				if id := harness.Count(t, s.direct[0], "SELECT MAX(id) FROM orders"); id != 5000 {
-					t.Errorf("with start the series began at %d", id)
-				}
+				assert.Equal(t, "with start the series began at", harness.Count(t, s.direct[0], "SELECT MAX(id) FROM orders"), 5000)
 			})
 		})
 	}
@@ -175,10 +163,7 @@ func TestBeginsNotUnasked(t *testing.T) {
 // get no id that the other shard has. Without the guard they do.
 func TestShardsShareNoID(t *testing.T) {
 	t.Parallel()
-	program, err := harness.BuildFaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.BuildFaults()).Must(t)
 	const there, clients, each = 2000, 4, 500
 	for _, guard := range []bool{true, false} {
 		t.Run(fmt.Sprintf("guard %v", guard), func(t *testing.T) {
@@ -197,10 +182,7 @@ func TestShardsShareNoID(t *testing.T) {
 				}
 				spec := harness.Spec{Dir: t.TempDir(), Env: []string{faults.Env()}, Config: s.listeners() +
 					fmt.Sprintf("sources: {ids: {segment: {step: 10}}}\nrules: [{table: %s.orders, column: id, source: ids}]\n", s.name)}
-				p, err := harness.Launch(t.Context(), program, spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := assert.Of(harness.Launch(t.Context(), program, spec)).Must(t)
 				defer p.Stop(time.Minute) //nolint:errcheck // what counts is in the tables
 				var wg sync.WaitGroup
 				for c := range clients {
@@ -221,9 +203,7 @@ func TestShardsShareNoID(t *testing.T) {
 				wg.Wait()
 				twice := s.shared(t)
 				t.Logf("%d ids are on both shards", twice)
-				if (twice > 0) == guard {
-					t.Errorf("%d ids on both shards", twice)
-				}
+				assert.True(t, (twice > 0) != guard, "%d ids on both shards", twice)
 			})
 		})
 	}
@@ -234,24 +214,17 @@ func (s *shards) shared(t *testing.T) (n int) {
 	t.Helper()
 	on := map[int64]bool{}
 	for _, db := range s.direct {
-		rows, err := db.Query("SELECT id FROM orders")
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := assert.Of(db.Query("SELECT id FROM orders")).Must(t)
 		defer rows.Close()
 		for rows.Next() {
 			var id int64
-			if err := rows.Scan(&id); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, rows.Scan(&id))
 			if on[id] {
 				n++
 			}
 			on[id] = true
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, rows.Err())
 	}
 	return n
 }
@@ -307,9 +280,7 @@ func TestBeginsWith(t *testing.T) {
 					harness.WantError(t, err, 1467, tt.lacks, "source set ids NEXT")
 					return
 				}
-				if id := insert(t, db, "orders"); id != tt.want {
-					t.Errorf("the series began at %d, want %d", id, tt.want)
-				}
+				assert.Equal(t, "the series began at", insert(t, db, "orders"), tt.want)
 			})
 		}
 	}
@@ -324,41 +295,24 @@ func TestBeginsUnderLocks(t *testing.T) {
 		harness.MustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a')")
 		db := s.open(t, harness.StartProxy(t, s.listeners()+fmt.Sprintf("sources: {ids: {segment: {step: 10}}}\nrules: [{table: %s.orders, column: id, source: ids}]\n", s.name)), 0)
 		other, err := s.direct[1].Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		defer other.Close()
-		client, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := assert.Of(db.Conn(t.Context())).Must(t)
 		defer client.Close()
 		exec := func(on *sql.Conn, query string) error {
 			_, err := on.ExecContext(t.Context(), query)
 			return err
 		}
-		if err := exec(other, "LOCK TABLES orders WRITE"); err != nil {
-			t.Fatal(err)
-		}
-		if err := exec(client, "LOCK TABLES orders WRITE"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, exec(other, "LOCK TABLES orders WRITE"))
+		assert.Must(t, exec(client, "LOCK TABLES orders WRITE"))
 		harness.WantError(t, exec(client, "INSERT INTO orders (note) VALUES ('x')"), 1467, "orders.id of listener shard1", "locked")
-		if err := exec(other, "UNLOCK TABLES"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, exec(other, "UNLOCK TABLES"))
 		deadline := time.Now().Add(time.Minute)
 		for err = exec(client, "INSERT INTO orders (note) VALUES ('x')"); err != nil; err = exec(client, "INSERT INTO orders (note) VALUES ('x')") {
-			if time.Now().After(deadline) {
-				t.Fatal(err)
-			}
+			assert.MustTrue(t, !time.Now().After(deadline), "%v", err)
 		}
-		if err := exec(client, "UNLOCK TABLES"); err != nil {
-			t.Fatal(err)
-		}
-		if id := harness.Count(t, s.direct[0], "SELECT MIN(id) FROM orders"); id != 51 {
-			t.Errorf("the series began at %d, want 51", id)
-		}
+		assert.Must(t, exec(client, "UNLOCK TABLES"))
+		assert.Equal(t, "the series began at", harness.Count(t, s.direct[0], "SELECT MIN(id) FROM orders"), 51)
 	})
 }
 
@@ -366,10 +320,7 @@ func TestBeginsUnderLocks(t *testing.T) {
 // asked; and a table that the account may not read is one.
 func TestBeginsWhereTold(t *testing.T) {
 	t.Parallel()
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	onShards(t, func(t *testing.T, s *shards) {
 		s.exec(t, "CREATE TABLE orders"+beginTable)
 		harness.MustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a')")
@@ -385,12 +336,9 @@ func TestBeginsWhereTold(t *testing.T) {
 		db := s.open(t, p, 0)
 		_, err := db.Exec("INSERT INTO orders (note) VALUES ('x')")
 		harness.WantError(t, err, 1467, "listener shard1 cannot be asked", "orders", "denied", "source set ids NEXT --key ids_orders")
-		if out, err := exec.Command(program, "source", "set", "ids", "700", "--key", "ids_orders", "--config", p.ConfigPath).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		if id := insert(t, db, "orders"); id != 700 {
-			t.Errorf("the series began at %d, want 700", id)
-		}
+		out, err := exec.Command(program, "source", "set", "ids", "700", "--key", "ids_orders", "--config", p.ConfigPath).CombinedOutput()
+		assert.Must(t, err, string(out))
+		assert.Equal(t, "the series began at", insert(t, db, "orders"), 700)
 	})
 }
 
@@ -402,8 +350,6 @@ func TestBeginsBehindViews(t *testing.T) {
 		s.exec(t, "CREATE VIEW shown AS SELECT id AS nr, note FROM orders WHERE id < 5000 OR id > 200000")
 		harness.MustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a'), (196607, 'a')")
 		p := harness.StartProxy(t, s.listeners()+fmt.Sprintf("sources: {ids: {segment: {key: \"ids_{table}\", step: 10}}}\nrules: [{table: %s.shown, column: nr, source: ids}]\n", s.name))
-		if id := insert(t, s.open(t, p, 0), "shown"); id != 196608 {
-			t.Errorf("the series began at %d, want 196608", id)
-		}
+		assert.Equal(t, "the series began at", insert(t, s.open(t, p, 0), "shown"), 196608)
 	})
 }

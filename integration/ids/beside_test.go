@@ -8,27 +8,19 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
 // leafTakes moves max_id as Leaf's DAO does, and returns the ids [lo, hi) that are Leaf's then.
 func leafTakes(t *testing.T, db *sql.DB, tag string) (lo, hi int64) {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := assert.Of(db.BeginTx(t.Context(), nil)).Must(t)
 	defer tx.Rollback() //nolint:errcheck // it was committed
-	if _, err := tx.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?", tag); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(tx.ExecContext(t.Context(), "UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?", tag)).Must(t)
 	var step int64
-	if err := tx.QueryRowContext(t.Context(), "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&hi, &step); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, tx.QueryRowContext(t.Context(), "SELECT max_id, step FROM leaf_alloc WHERE biz_tag = ?", tag).Scan(&hi, &step))
+	assert.Must(t, tx.Commit())
 	return hi - step, hi
 }
 
@@ -57,9 +49,8 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 `, s.Addr, store, name)
 	}
 	beside := config(fmt.Sprintf("{dsn: %q, table: {dialect: leaf}}", harness.StoreDSN(s, other)))
-	if out, err := idproxyCommand(t, beside, "check", "--online"); err != nil {
-		t.Fatalf("check --online: %v: %s", err, out)
-	}
+	out, err := idproxyCommand(t, beside, "check", "--online")
+	assert.Must(t, err, "check --online", string(out))
 	lo, hi := leafTakes(t, table, "orders") // Leaf gives 1 to 20 from memory
 	for id := lo; id < hi; id++ {
 		harness.MustExec(t, direct, fmt.Sprintf("INSERT INTO t VALUES (%d, 0)", id))
@@ -70,13 +61,9 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 		db := harness.Open(t, s.Config(name), p.Addr("a"))
 		wg.Go(func() {
 			for range 100 {
-				if _, err := db.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1), (1), (1)"); err != nil {
-					t.Error(err)
-				}
+				assert.Of(db.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1), (1), (1)")).NoError(t)
 			}
-			if err := p.Stop(time.Minute); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, p.Stop(time.Minute))
 		})
 	}
 	for range 50 {
@@ -86,24 +73,19 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 		}
 	}
 	wg.Wait()
-	if n := harness.Count(t, direct, "SELECT COUNT(*) FROM t"); n != 20+2*300+50*20 {
-		t.Errorf("%d rows, want %d", n, 20+2*300+50*20)
-	}
+	assert.Equal(t, "rows", harness.Count(t, direct, "SELECT COUNT(*) FROM t"), 20+2*300+50*20)
 	stands := harness.Count(t, table, "SELECT max_id FROM leaf_alloc")
-	if out, err := idproxyCommand(t, beside, "source", "list"); err != nil || !strings.Contains(string(out), fmt.Sprint(stands)) {
-		t.Errorf("source list: %v: %s", err, out)
-	}
+	out, err = idproxyCommand(t, beside, "source", "list")
+	assert.True(t, err == nil && strings.Contains(string(out), fmt.Sprint(stands)), "source list: %v: %s", err, out)
 
 	// Leaf has ended: its keys go into idproxy's own tables, and the rows go on above.
 	after := config(fmt.Sprintf("{dsn: %q}", harness.StoreDSN(s, own)))
-	if out, err := idproxyCommand(t, after, "source", "import", "--format", "leaf", "--from", s.DSN(other), "--store", "ids"); err != nil {
-		t.Fatalf("import: %v: %s", err, out)
-	}
+	out, err = idproxyCommand(t, after, "source", "import", "--format", "leaf", "--from", s.DSN(other), "--store", "ids")
+	assert.Must(t, err, "import", string(out))
 	p := harness.Start(t, harness.Spec{Config: after})
 	harness.MustExec(t, harness.Open(t, s.Config(name), p.Addr("a")), "INSERT INTO t (a) VALUES (2)")
-	if id := harness.Count(t, direct, "SELECT id FROM t WHERE a = 2"); id < stands {
-		t.Errorf("id %d is below where Leaf stood, %d", id, stands)
-	}
+	id := harness.Count(t, direct, "SELECT id FROM t WHERE a = 2")
+	assert.True(t, id >= stands, "id %d is below where Leaf stood, %d", id, stands)
 }
 
 // TestBesideLeafRefusals: a key that Leaf does not have is refused by check and by INSERTs, which make none.
@@ -130,12 +112,9 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 	}
 	p := harness.Start(t, harness.Spec{Config: config})
 	_, err := harness.Open(t, s.Config(name), p.Addr("a")).Exec("INSERT INTO t (a) VALUES (1)")
-	if err == nil || !strings.Contains(err.Error(), "1467") || !strings.Contains(p.Log(), "it has no row for key") {
-		t.Errorf("INSERT: %v", err)
-	}
-	if n := harness.Count(t, direct, "SELECT COUNT(*) FROM leaf_alloc"); n != 1 {
-		t.Errorf("leaf_alloc has %d rows", n)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "1467") && strings.Contains(p.Log(), "it has no row for key"), "INSERT: %v", err)
+	n := harness.Count(t, direct, "SELECT COUNT(*) FROM leaf_alloc")
+	assert.True(t, n == 1, "leaf_alloc has %d rows", n)
 }
 
 // TestBesideTinyid fills rows of all kinds of statements from a key of tinyid with every third id.
@@ -159,9 +138,8 @@ stores:    {ids: {mysql: {dsn: %q, table: {dialect: tinyid}}}}
 sources:   {order_id: {segment: {store: ids, key: orders}}}
 rules:     [{table: %s.t, column: id, source: order_id, explicit: advance}]
 `, s.Addr, harness.StoreDSN(s, name), name)
-	if out, err := idproxyCommand(t, config, "check", "--online"); err != nil || !strings.Contains(string(out), "ids are 3 apart") {
-		t.Errorf("check: %v: %s", err, out)
-	}
+	out, err := idproxyCommand(t, config, "check", "--online")
+	assert.True(t, err == nil && strings.Contains(string(out), "ids are 3 apart"), "check: %v: %s", err, out)
 	p := harness.Start(t, harness.Spec{Config: config})
 	db := harness.Open(t, s.Config(name), p.Addr("a"))
 	for _, q := range []string{
@@ -173,20 +151,10 @@ rules:     [{table: %s.t, column: id, source: order_id, explicit: advance}]
 	} {
 		harness.MustExec(t, db, q)
 	}
-	r, err := db.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (?), (?)", 7, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id, err := r.LastInsertId(); err != nil || id != harness.Count(t, direct, "SELECT id FROM t WHERE a = 7") {
-		t.Errorf("insert id %d, %v", id, err)
-	}
-	if n := harness.Count(t, direct, "SELECT COUNT(*) FROM t WHERE id <> 100"); n != 12 {
-		t.Errorf("%d rows, want 12", n)
-	}
-	if n := harness.Count(t, direct, "SELECT COUNT(*) FROM t WHERE id <> 100 AND id % 3 <> 2"); n != 0 {
-		t.Errorf("%d rows have ids of other remainders", n)
-	}
-	if n := harness.Count(t, direct, "SELECT COUNT(*) FROM t WHERE a > 4 AND id <= 100"); n != 0 {
-		t.Errorf("%d rows behind the explicit id have smaller ones", n)
-	}
+	r := assert.Of(db.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (?), (?)", 7, 8)).Must(t)
+	id, err := r.LastInsertId()
+	assert.True(t, err == nil && id == harness.Count(t, direct, "SELECT id FROM t WHERE a = 7"), "insert id %d, %v", id, err)
+	assert.Equal(t, "rows", harness.Count(t, direct, "SELECT COUNT(*) FROM t WHERE id <> 100"), 12)
+	assert.Equal(t, "rows have ids of other remainders", harness.Count(t, direct, "SELECT COUNT(*) FROM t WHERE id <> 100 AND id % 3 <> 2"), 0)
+	assert.Equal(t, "rows behind the explicit id have smaller ones", harness.Count(t, direct, "SELECT COUNT(*) FROM t WHERE a > 4 AND id <= 100"), 0)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -28,12 +29,10 @@ func httpOf(t *testing.T, p *harness.Proxy) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var m []string
-	if err := p.Poll(ctx, func() bool {
+	assert.Must(t, p.Poll(ctx, func() bool {
 		m = httpAddress.FindStringSubmatch(p.Log())
 		return m != nil
-	}); err != nil {
-		t.Fatalf("no address of ids over HTTP in the log: %v", err)
-	}
+	}), "no address of ids over HTTP in the log")
 	return m[1]
 }
 
@@ -87,9 +86,7 @@ func (l *ledger) twice() (n int) {
 func number(t *testing.T, text string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	return n
 }
 
@@ -181,30 +178,21 @@ ids: {http: {listen: "127.0.0.1:0", tinyid_step: 30, users: {app: {token: 012345
 
 func insertMany(t *testing.T, db *sql.DB) {
 	for range rounds {
-		if _, err := db.Exec("INSERT INTO t (a) VALUES (1), (2)"); err != nil {
-			t.Errorf("INSERT: %v", err)
-		}
+		assert.Of(db.Exec("INSERT INTO t (a) VALUES (1), (2)")).NoError(t, "INSERT")
 	}
 }
 
 // noteRows notes the ids of rows.
 func noteRows(t *testing.T, db *sql.DB, l *ledger) {
 	t.Helper()
-	rows, err := db.Query("SELECT id FROM t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(db.Query("SELECT id FROM t")).Must(t)
 	defer rows.Close() //nolint:errcheck // Err below says it
 	for rows.Next() {
 		var id uint64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, rows.Scan(&id))
 		l.note(id, id)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, rows.Err())
 }
 
 var (
@@ -220,10 +208,7 @@ func normal(text string) string {
 // TestHTTPExamples runs the examples of docs/id-sources.md with curl, in their order, against a proxy that
 // has the configuration of that page.
 func TestHTTPExamples(t *testing.T) {
-	page, err := os.ReadFile("../../docs/id-sources.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := assert.Of(os.ReadFile("../../docs/id-sources.md")).Must(t)
 	_, section, _ := strings.Cut(string(page), "\n## Ids over HTTP\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var config, commands []string
@@ -244,32 +229,20 @@ func TestHTTPExamples(t *testing.T) {
 	text := strings.NewReplacer("127.0.0.1:3306", s.Addr, "127.0.0.1:3307", "127.0.0.1:0", "127.0.0.1:9308", "127.0.0.1:0").Replace(strings.Join(config, ""))
 	dir := t.TempDir()
 	env := []string{"BILLING_TOKEN=" + strings.Repeat("b", 16), "REPORTS_TOKEN=" + strings.Repeat("r", 16)}
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	path := filepath.Join(dir, "idproxy.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	begin := exec.CommandContext(t.Context(), program, "source", "set", "order_id", "5001", "--config", path)
 	begin.Env = append(os.Environ(), env...)
-	if out, err := begin.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out, err := begin.CombinedOutput()
+	assert.Must(t, err, string(out))
 	addr := httpOf(t, harness.Start(t, harness.Spec{Config: text, Env: env, Dir: dir}))
-	if len(commands) < 10 {
-		t.Fatalf("only %d examples were found", len(commands))
-	}
+	assert.MustTrue(t, len(commands) >= 10, "only %d examples were found", len(commands))
 	for i, command := range commands {
 		curl := exec.CommandContext(t.Context(), "bash", "-c", strings.ReplaceAll(command, "127.0.0.1:9308", addr))
 		curl.Env = append(os.Environ(), env...)
 		out, err := curl.CombinedOutput()
-		if err != nil {
-			t.Errorf("%s: %v", command, err)
-		}
-		if got, want := normal(string(out)), normal(answers[i]); got != want {
-			t.Errorf("%sgot  %s\nwant %s", command, got, want)
-		}
+		assert.NoError(t, err, command)
+		assert.Equal(t, command, normal(string(out)), normal(answers[i]))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -15,14 +16,9 @@ import (
 // idproxyCommand runs a command of the program on a configuration and returns what it prints.
 func idproxyCommand(t *testing.T, config string, args ...string) (out []byte, err error) {
 	t.Helper()
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	path := filepath.Join(t.TempDir(), "idproxy.yaml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(config), 0o600))
 	return exec.Command(program, append(args, "--config", path)...).CombinedOutput()
 }
 
@@ -72,35 +68,25 @@ rules:
 			{"--format", "tickets64", "--from", s.DSN(odd), "--from", s.DSN(even), "ticket_id"},
 		} {
 			dry, err := idproxyCommand(t, config, append([]string{"source", "import", "--dry-run"}, args...)...)
-			if err != nil {
-				t.Fatalf("import --dry-run: %v: %s", err, dry)
-			}
+			assert.Must(t, err, "import --dry-run", string(dry))
 			out, err := idproxyCommand(t, config, append([]string{"source", "import", "--json"}, args...)...)
 			var got struct {
 				Tags []struct{ Tag, Source, Result string }
 			}
-			if jerr := json.Unmarshal(out, &got); err != nil || jerr != nil {
-				t.Fatalf("%q: %v: %s", args, err, out)
-			}
+			jerr := json.Unmarshal(out, &got)
+			assert.MustTrue(t, err == nil && jerr == nil, "%q: %v: %s", args, err, out)
 			want := []string{"moved from 0", "stays: it is there already"}[round]
-			if got.Tags[0].Result != want {
-				t.Errorf("round %d, %q: %+v, want %q", round, args, got.Tags[0], want)
-			}
+			assert.True(t, got.Tags[0].Result == want, "round %d, %q: %+v, want %q", round, args, got.Tags[0], want)
 		}
 	}
 	proxy := harness.StartProxy(t, config)
 	harness.MustExec(t, db, "CREATE TABLE t (a BIGINT, b BIGINT, c BIGINT, n INT)")
 	harness.MustExec(t, harness.Open(t, s.Config(old), proxy.Addr("a")), "INSERT INTO t (n) VALUES (1)")
 	var a, b, c int
-	if err := db.QueryRow("SELECT a, b, c FROM t").Scan(&a, &b, &c); err != nil {
-		t.Fatal(err)
-	}
-	if a != 2001 || b != 100001 || c != 81 {
-		t.Errorf("first ids %d, %d, %d, want 2001 after Leaf's, 100001 after tinyid's, 81 after ticket 80", a, b, c)
-	}
-	if out, err := idproxyCommand(t, config, "source", "import", "--format", "leaf", "--from", s.DSN(old), "gone=order_id"); err == nil {
-		t.Errorf("a tag that is not there was imported: %s", out)
-	}
+	assert.Must(t, db.QueryRow("SELECT a, b, c FROM t").Scan(&a, &b, &c))
+	assert.True(t, a == 2001 && b == 100001 && c == 81, "first ids %d, %d, %d, want 2001 after Leaf's, 100001 after tinyid's, 81 after ticket 80", a, b, c)
+	out, err := idproxyCommand(t, config, "source", "import", "--format", "leaf", "--from", s.DSN(old), "gone=order_id")
+	assert.True(t, err != nil, "a tag that is not there was imported: %s", out)
 }
 
 // TestSeveralStores writes through two proxies whose ids come from a MariaDB and a MySQL server,
@@ -126,22 +112,16 @@ rules:     [{table: "*.t", column: id, source: ids}]
 		t.Helper()
 		db := harness.Open(t, s.Config(name), p.Addr("a"))
 		for range n {
-			if _, err := db.Exec("INSERT INTO t (a) VALUES (1), (2), (3)"); err != nil {
-				t.Fatalf("INSERT: %v", err)
-			}
+			assert.Of(db.Exec("INSERT INTO t (a) VALUES (1), (2), (3)")).Must(t, "INSERT")
 		}
 	}
 	first := harness.StartProxy(t, config)
 	insert(first, 50)
 	for i, st := range stores {
-		if err := st.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, st.Kill())
 		insert(first, 50)
 		insert(harness.StartProxy(t, config), 50) // one that starts while a store is down
-		if err := st.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, st.Start(t.Context()))
 		insert(first, 50)
 		within(t, "source show", func() error {
 			out, err := idproxyCommand(t, config, "source", "show", "ids", "--json")
@@ -158,7 +138,5 @@ rules:     [{table: "*.t", column: id, source: ids}]
 		})
 	}
 	rows, blocks := harness.Count(t, direct, "SELECT COUNT(*) FROM t"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id DIV 1000000 % 2) FROM t")
-	if rows != 3*(50+2*150) || blocks != 2 {
-		t.Errorf("%d rows with ids of %d servers, want 1050 of both", rows, blocks)
-	}
+	assert.True(t, rows == 3*(50+2*150) && blocks == 2, "%d rows with ids of %d servers, want 1050 of both", rows, blocks)
 }

@@ -18,16 +18,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
 // documented returns the commands of docs/id-sources.md, and their answers.
 func documented(t *testing.T) (commands, answers []string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/id-sources.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := assert.Of(os.ReadFile("../../docs/id-sources.md")).Must(t)
 	_, text, _ := strings.Cut(string(page), "## Ids for other programs")
 	text, _, _ = strings.Cut(text, "\n| command")
 	for line := range strings.Lines(text) {
@@ -38,9 +36,7 @@ func documented(t *testing.T) (commands, answers []string) {
 			answers[len(answers)-1] += line
 		}
 	}
-	if len(commands) < 10 {
-		t.Fatalf("the page has the commands %q", commands)
-	}
+	assert.MustTrue(t, len(commands) >= 10, "the page has the commands %q", commands)
 	return commands, answers
 }
 
@@ -69,23 +65,14 @@ ids:
     create_in: main
     users: {app: {password: secret, sources: [order_id, token, object, "app:*"], max_incrby: 5000, rate: 10000, create: true, set: true}, other: {password: x, sources: ["app:*"]}}
 `, s.Addr, harness.StoreDSN(s, kept), pem("ids.pem"), pem("ids.key"))
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), program, "source", "set", "order_id", "1", "--config", harness.WriteConfig(t, config)).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := assert.Of(harness.Build()).Must(t)
+	out, err := exec.CommandContext(t.Context(), program, "source", "set", "order_id", "1", "--config", harness.WriteConfig(t, config)).CombinedOutput()
+	assert.Must(t, err, string(out))
 	first, second := harness.StartProxy(t, config), harness.StartProxy(t, config)
 
-	ca, err := os.ReadFile(pem("ids.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := assert.Of(os.ReadFile(pem("ids.pem"))).Must(t)
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		t.Fatal("no certificate")
-	}
+	assert.MustTrue(t, roots.AppendCertsFromPEM(ca), "no certificate")
 	client := func(p *harness.Proxy, user, password string) *redis.Client {
 		t.Helper()
 		plain := redisTo(t, p, user, password)
@@ -103,13 +90,10 @@ ids:
 		args := append([]string{"-h", host, "-p", port, "--tls", "--cacert", pem("ids.pem"), "--user", "app", "--pass", "secret", "--no-auth-warning", "--no-raw"}, strings.Fields(command)...)
 		out, err := exec.CommandContext(t.Context(), "redis-cli", args...).CombinedOutput()
 		got, want := strings.TrimSpace(aUUID.ReplaceAllString(string(out), "UUID")), strings.TrimSpace(aUUID.ReplaceAllString(answers[i], "UUID"))
-		if err != nil && !errors.As(err, new(*exec.ExitError)) || got != want {
-			t.Errorf("%s: %v\n%s\nwant\n%s", command, err, got, want)
-		}
+		assert.True(t, (err == nil || errors.As(err, new(*exec.ExitError))) && got == want, "%s: %v\n%s\nwant\n%s", command, err, got, want)
 	}
-	if object, err := one.Do(t.Context(), "IDS.NEXT", "object", 2).StringSlice(); err != nil || len(object) != 2 || len(object[1]) != 24 || object[0] >= object[1] {
-		t.Errorf("ObjectIds: %q, %v", object, err)
-	}
+	object, err := one.Do(t.Context(), "IDS.NEXT", "object", 2).StringSlice()
+	assert.True(t, err == nil && len(object) == 2 && len(object[1]) == 24 && object[0] < object[1], "ObjectIds: %q, %v", object, err)
 	for _, wrong := range []struct {
 		c    *redis.Client
 		args []any
@@ -123,18 +107,14 @@ ids:
 		{client(first, "other", "x"), []any{"IDS.SET", "app:invoices", 9}, "NOPERM user 'other' has no right to set keys"},
 		{one, []any{"INCRBY", "order_id", 5001}, "at most 5000 ids"},
 	} {
-		if err := wrong.c.Do(t.Context(), wrong.args...).Err(); err == nil || !strings.Contains(err.Error(), wrong.want) {
-			t.Errorf("%v: %v, want %q", wrong.args, err, wrong.want)
-		}
+		assert.Fails(t, fmt.Sprint(wrong.args), wrong.c.Do(t.Context(), wrong.args...).Err(), wrong.want)
 	}
 
 	if err := second.Signal(syscall.SIGHUP); err != nil { // else within a minute
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); two.Do(t.Context(), "IDS.NEXT", "app:invoices").Err() != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the other proxy does not serve the key")
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "the other proxy does not serve the key")
 	}
 	var mu sync.Mutex
 	seen := map[int64]bool{}
@@ -149,9 +129,7 @@ ids:
 				}
 				mu.Lock()
 				for _, id := range ids {
-					if seen[id] || id < 6001 {
-						t.Errorf("id %d came twice, or from below", id)
-					}
+					assert.True(t, !seen[id] && id >= 6001, "id %d came twice, or from below", id)
 					seen[id] = true
 				}
 				mu.Unlock()
@@ -159,7 +137,5 @@ ids:
 		})
 	}
 	all.Wait()
-	if len(seen) != 6000 {
-		t.Errorf("%d ids, want 6000", len(seen))
-	}
+	assert.Equal(t, "ids", len(seen), 6000)
 }

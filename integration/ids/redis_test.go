@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -59,14 +60,10 @@ ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {
 	// A program does not begin a series, for it would begin below the rows.
 	early := redisTo(t, proxies[0], "", "all")
 	for _, key := range []string{"order_id", "orders"} {
-		if err := early.Incr(t.Context(), key).Err(); err == nil || !strings.Contains(err.Error(), `no key "orders" yet`) {
-			t.Errorf("INCR %s before the first INSERT: %v", key, err)
-		}
+		assert.Fails(t, "INCR "+key+" before the first INSERT", early.Incr(t.Context(), key).Err(), `no key "orders" yet`)
 	}
 	harness.MustExec(t, harness.Open(t, s.Config(name), proxies[0].Addr("a")), "INSERT INTO t (a) VALUES (1)")
-	if id, err := early.Incr(t.Context(), "order_id").Result(); err != nil || id != 7002 {
-		t.Errorf("INCR behind it: %d, %v", id, err)
-	}
+	assert.Of(early.Incr(t.Context(), "order_id").Result()).Equal(t, "INCR behind it", 7002)
 	seen[7002] = true
 	for _, p := range proxies {
 		ids, db := redisTo(t, p, "", "all"), harness.Open(t, s.Config(name), p.Addr("a"))
@@ -74,9 +71,7 @@ ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {
 			wg.Go(func() {
 				for n := range 100 {
 					if i == 0 {
-						if _, err := db.Exec("INSERT INTO t (a) VALUES (1), (2)"); err != nil {
-							t.Errorf("INSERT: %v", err)
-						}
+						assert.Of(db.Exec("INSERT INTO t (a) VALUES (1), (2)")).NoError(t, "INSERT")
 						continue
 					}
 					want := int64(1 + n%9)
@@ -87,9 +82,7 @@ ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {
 					}
 					mu.Lock()
 					for id := last - want + 1; id <= last; id++ {
-						if seen[id] {
-							t.Errorf("id %d came twice", id)
-						}
+						assert.True(t, !seen[id], "id %d came twice", id)
 						seen[id] = true
 					}
 					mu.Unlock()
@@ -98,57 +91,39 @@ ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {
 		}
 	}
 	wg.Wait()
-	rows, err := direct.Query("SELECT id FROM t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(direct.Query("SELECT id FROM t")).Must(t)
 	defer rows.Close() //nolint:errcheck // Err below says it
 	n := 0
 	for ; rows.Next(); n++ {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		if seen[id] {
-			t.Errorf("id %d of a row was given to a program, too", id)
-		}
+		assert.Must(t, rows.Scan(&id))
+		assert.True(t, !seen[id], "id %d of a row was given to a program, too", id)
 	}
-	if err := rows.Err(); err != nil || n != 402 || len(seen) < 2000 {
-		t.Errorf("%d rows, %d ids of programs, %v", n, len(seen), err)
-	}
+	err := rows.Err()
+	assert.True(t, err == nil && n == 402 && len(seen) >= 2000, "%d rows, %d ids of programs, %v", n, len(seen), err)
 
 	ids, reader := redisTo(t, proxies[0], "", "all"), redisTo(t, proxies[0], "reader", "some")
-	if id, err := ids.Incr(t.Context(), "flake").Result(); err != nil || id < 1<<40 {
-		t.Errorf("a snowflake: %d, %v", id, err)
-	}
-	if last, err := ids.IncrBy(t.Context(), "flake", 100).Result(); err != nil || last>>12&1023 != 3 {
-		t.Errorf("a hundred snowflakes: %d, %v", last, err)
-	}
+	id, err := ids.Incr(t.Context(), "flake").Result()
+	assert.True(t, err == nil && id >= 1<<40, "a snowflake: %d, %v", id, err)
+	last, err := ids.IncrBy(t.Context(), "flake", 100).Result()
+	assert.True(t, err == nil && last>>12&1023 == 3, "a hundred snowflakes: %d, %v", last, err)
 	wrong := func(c *redis.Client, key, want string) {
 		t.Helper()
 		began := time.Now()
 		err := c.Incr(t.Context(), key).Err()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("INCR %s: %v, want an error with %q", key, err, want)
-		}
-		if took := time.Since(began); took > time.Minute {
-			t.Errorf("INCR %s: an error after %v", key, took)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "INCR %s: %v, want an error with %q", key, err, want)
+		assert.LessOrEqual(t, "INCR "+key+": an error after", time.Since(began), time.Minute)
 	}
 	wrong(ids, "tag", "no key 'tag'")
 	wrong(reader, "order_id", "NOPERM")
 	wrong(redisTo(t, proxies[0], "reader", "all"), "tag", "WRONGPASS")
 	harness.MustExec(t, harness.Open(t, s.Config(store), ""), "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES ('tag', 700, 1)")
-	if err := proxies[0].Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, proxies[0].Signal(syscall.SIGHUP))
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		id, err := reader.Incr(t.Context(), "tag").Result()
 		if err == nil && id == 700 {
 			break
 		}
-		if err == nil || time.Now().After(deadline) {
-			t.Fatalf("a key that is new in the store: %d, %v", id, err)
-		}
+		assert.MustTrue(t, err != nil && !time.Now().After(deadline), "a key that is new in the store: %d, %v", id, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"idproxy/idsource/scramble"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -27,14 +28,8 @@ const (
 // scrambled is a Scramble as a configuration has it.
 func scrambled(t *testing.T, secret string, bits int) *scramble.Scramble {
 	t.Helper()
-	key, err := hex.DecodeString(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := scramble.New(key, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := assert.Of(hex.DecodeString(secret)).Must(t)
+	s := assert.Of(scramble.New(key, bits)).Must(t)
 	return s
 }
 
@@ -62,9 +57,8 @@ ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 	by := scrambled(t, secret, 53)
 	db := harness.Open(t, s.Config(name), proxies[0].Addr("a"))
 	result := harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
-	if id, err := result.LastInsertId(); err != nil || harness.Count(t, direct, fmt.Sprintf("SELECT COUNT(*) FROM t WHERE id = %d", id)) != 1 || id>>52 != 1 {
-		t.Errorf("insert id %d, %v", id, err)
-	}
+	id, err := result.LastInsertId()
+	assert.True(t, err == nil && harness.Count(t, direct, fmt.Sprintf("SELECT COUNT(*) FROM t WHERE id = %d", id)) == 1 && id>>52 == 1, "insert id %d, %v", id, err)
 	var mu sync.Mutex
 	given := map[int64]bool{}
 	var wg sync.WaitGroup
@@ -73,14 +67,10 @@ ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 		wg.Go(func() {
 			for n := range 40 {
 				for _, query := range []string{"INSERT INTO t (a) VALUES (1), (2), (3)", "INSERT INTO t (a) SELECT a FROM q WHERE a <= 5"} {
-					if _, err := db.Exec(query); err != nil {
-						t.Error(err)
-					}
+					assert.Of(db.Exec(query)).NoError(t)
 				}
 				if n == 0 {
-					if _, err := db.Exec("INSERT INTO t (a) SELECT a FROM q"); err != nil {
-						t.Error(err)
-					}
+					assert.Of(db.Exec("INSERT INTO t (a) SELECT a FROM q")).NoError(t)
 				}
 			}
 		})
@@ -89,14 +79,10 @@ ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 				list, err := ids.Do(t.Context(), "IDS.NEXT", "orders", 5).Int64Slice()
 				one, err2 := ids.Incr(t.Context(), "order_id").Result()
 				leaf, err3 := strconv.ParseInt(over(t, http.MethodGet, "http://"+httpOf(t, p)+"/api/segment/get/orders", ""), 10, 64)
-				if err := errors.Join(err, err2, err3); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, errors.Join(err, err2, err3))
 				mu.Lock()
 				for _, id := range append(list, one, leaf) {
-					if given[id] {
-						t.Errorf("id %d twice", id)
-					}
+					assert.True(t, !given[id], "id %d twice", id)
 					given[id] = true
 				}
 				mu.Unlock()
@@ -107,35 +93,21 @@ ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 	if want := int64(2 + 2*(40*8+50)); harness.Count(t, direct, "SELECT COUNT(*) FROM t") != want || len(given) != 2*40*7 {
 		t.Errorf("%d ids to programs", len(given))
 	}
-	rows, err := direct.Query("SELECT id FROM t WHERE id <> 7000")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(direct.Query("SELECT id FROM t WHERE id <> 7000")).Must(t)
 	defer rows.Close()
 	for rows.Next() {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		if given[id] {
-			t.Errorf("id %d of a row was given to a program, too", id)
-		}
+		assert.Must(t, rows.Scan(&id))
+		assert.True(t, !given[id], "id %d of a row was given to a program, too", id)
 		given[id] = true
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, rows.Err())
 	for id := range given {
-		if n, ok := by.Number(uint64(id)); !ok || n > 10_000 {
-			t.Errorf("id %d is of number %d, %v", id, n, ok)
-		}
+		n, ok := by.Number(uint64(id))
+		assert.True(t, ok && n <= 10_000, "id %d is of number %d, %v", id, n, ok)
 	}
-	if err := redisTo(t, proxies[0], "", "").IncrBy(t.Context(), "orders", 3).Err(); err == nil || !strings.Contains(err.Error(), "no 3 consecutive ids") {
-		t.Errorf("INCRBY: %v", err)
-	}
-	if err := redisTo(t, proxies[0], "", "").Incr(t.Context(), "orders"+by.Name()).Err(); err == nil {
-		t.Error("a program has the numbers themselves")
-	}
+	assert.Fails(t, "INCRBY", redisTo(t, proxies[0], "", "").IncrBy(t.Context(), "orders", 3).Err(), "no 3 consecutive ids")
+	assert.Fails(t, "a program has the numbers themselves", redisTo(t, proxies[0], "", "").Incr(t.Context(), "orders"+by.Name()).Err(), "")
 }
 
 // TestScrambledRestored puts an older copy of the store back. MAX(id) tells nothing then; that the
@@ -146,41 +118,27 @@ func TestScrambledRestored(t *testing.T) {
 	for _, restored := range []bool{true, false} {
 		c := newStoreCase(t, "mysql")
 		c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+"}, step: 10,", 1)
-		if err := c.insert(t, 15); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, c.insert(t, 15))
 		restore := c.backup(t)
-		if err := c.insert(t, 45); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, c.insert(t, 45))
 		if !restored {
-			if err := c.insert(t, 5); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, c.insert(t, 5))
 			continue
 		}
 		restore()
 		harness.WantError(t, c.insert(t, 1), 1467, "order_id", "which is number", "has not come to it", "idproxy source set order_id NUMBER")
 		c.set(t, "100")
-		if err := c.insert(t, 10); err != nil {
-			t.Error(err)
-		}
-		if n := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); n != 70 {
-			t.Errorf("%d rows, want 70", n)
-		}
+		assert.NoError(t, c.insert(t, 10))
+		assert.Equal(t, "rows", harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"), 70)
 	}
 }
 
 // set is idproxy source set.
 func (c *storeCase) set(t *testing.T, next string) {
 	t.Helper()
-	program, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), program, "source", "set", "order_id", next, "--config", harness.WriteConfig(t, c.spec.Config)).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := assert.Of(harness.BuildPlain()).Must(t)
+	out, err := exec.CommandContext(t.Context(), program, "source", "set", "order_id", next, "--config", harness.WriteConfig(t, c.spec.Config)).CombinedOutput()
+	assert.Must(t, err, string(out))
 }
 
 // TestScrambledEmptied: a store that lost the series is refused until someone says above which
@@ -189,18 +147,12 @@ func TestScrambledEmptied(t *testing.T) {
 	t.Parallel()
 	c := newStoreCase(t, "mysql")
 	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
-	if err := c.insert(t, 15); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.insert(t, 15))
 	harness.MustExec(t, c.direct, "DELETE FROM "+c.store+".idproxy_segment")
 	harness.WantError(t, c.insert(t, 1), 1467, "order_id", "may be an id of this series", "idproxy source set order_id NUMBER")
 	c.set(t, "1000")
-	if err := c.insert(t, 5); err != nil {
-		t.Error(err)
-	}
-	if n := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); n != 20 {
-		t.Errorf("%d rows, want 20", n)
-	}
+	assert.NoError(t, c.insert(t, 5))
+	assert.Equal(t, "rows", harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"), 20)
 }
 
 // TestScrambledSecret: a series is not given out under another secret. More bits make another
@@ -216,19 +168,13 @@ func TestScrambledSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	with(secret, 53)
-	if err := c.insert(t, 5); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.insert(t, 5))
 	with(otherSecret, 53)
 	harness.WantError(t, c.insert(t, 1), 1467, "another scramble.key", "choose more bits")
 	with(otherSecret, 54)
-	if err := c.insert(t, 5); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, c.insert(t, 5))
 	with(secret, 53)
-	if err := c.insert(t, 5); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, c.insert(t, 5))
 	c.spec.Config = plain // above all that is there
 	if err := c.insert(t, 5); err == nil {
 		t.Errorf("numbers of before go on below scrambled ids: %d is the greatest", c.highest(t))
@@ -243,16 +189,13 @@ func TestScrambledExplicit(t *testing.T) {
 	t.Parallel()
 	c := newStoreCase(t, "mysql")
 	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
-	if err := c.insert(t, 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.insert(t, 1))
 	id := []uint64{400} // beyond what Admit looks for, also behind ranges that were not given back
 	scrambled(t, secret, 53).IDs(id)
 	harness.MustExec(t, c.direct, fmt.Sprintf("INSERT INTO t (id) VALUES (%d)", id[0]))
 	err := c.insert(t, 410)
-	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1062 {
-		t.Errorf("%v, want 1062", err)
-	}
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	assert.True(t, ok && e.Number == 1062, "%v, want 1062", err)
 }
 
 // TestScrambledSkippedRows: the last insert id of a statement of which some rows were skipped is that of its
@@ -275,15 +218,12 @@ func TestScrambledSkippedRows(t *testing.T) {
 		"INSERT IGNORE INTO t (a) SELECT seq FROM seq_290_to_310 WHERE seq < 301 OR seq = 310",
 		"LOAD DATA LOCAL INFILE '" + file + "' IGNORE INTO TABLE t (a)",
 	} {
-		if err := os.WriteFile(file, []byte("1\n2\n3000\n4\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(file, []byte("1\n2\n3000\n4\n"), 0o600))
 		before := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t")
 		harness.MustExec(t, db, query)
 		id := harness.Count(t, db, "SELECT LAST_INSERT_ID()")
 		want := harness.Count(t, c.direct, "SELECT id FROM t WHERE a = "+[]string{"1000", "1001", "310", "3000"}[i])
-		if got := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); id != want || got != before+1 {
-			t.Errorf("%s: LAST_INSERT_ID() %d, want %d; %d rows came", query, id, want, got-before)
-		}
+		got := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t")
+		assert.True(t, id == want && got == before+1, "%s: LAST_INSERT_ID() %d, want %d; %d rows came", query, id, want, got-before)
 	}
 }

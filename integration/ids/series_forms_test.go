@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -26,17 +27,13 @@ rules:     [{table: "%s.*", column: id, source: ids, explicit: advance}]
 	l.Exec("INSERT INTO a (n) VALUES (1), (2), (3)")
 	l.Exec("INSERT INTO b (n) SELECT n FROM a")
 	l.Exec("INSERT INTO b (id, n) VALUES (50, 4)")
-	if got := l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE b (n)", strings.NewReader("5\n6\n")); !strings.HasPrefix(got, "affected 2,") {
-		t.Errorf("LOAD DATA: %s", got)
-	}
-	if got := l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE b", strings.NewReader("100\t7\n")); !strings.HasPrefix(got, "affected 1,") {
-		t.Errorf("LOAD DATA with ids: %s", got)
-	}
+	got := l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE b (n)", strings.NewReader("5\n6\n"))
+	assert.True(t, strings.HasPrefix(got, "affected 2,"), "LOAD DATA: %s", got)
+	got = l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE b", strings.NewReader("100\t7\n"))
+	assert.True(t, strings.HasPrefix(got, "affected 1,"), "LOAD DATA with ids: %s", got)
 	l.Exec("INSERT INTO b (n) VALUES (8)")
 	l.Exec("INSERT INTO a (n) SELECT n FROM b LIMIT 1")
 	for table, want := range map[string]string{"a": "1 2 3 4", "b": "1 2 3 50 51 52 100 101"} {
-		if got := strings.Join(strings.Fields(strings.ReplaceAll(l.Rows("SELECT id FROM "+table+" ORDER BY id"), `"`, "")), " "); got != want {
-			t.Errorf("table %s has ids %q, want %q", table, got, want)
-		}
+		assert.Equal(t, "table "+table+" has ids", strings.Join(strings.Fields(strings.ReplaceAll(l.Rows("SELECT id FROM "+table+" ORDER BY id"), `"`, "")), " "), want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -29,12 +30,8 @@ rules:     [{table: "%s.*", column: id, source: ids}]
 	}
 	for table, want := range map[string][3]int64{"a": {1, 4, 4}, "b": {1, 6, 6}, "c": {500, 502, 3}} {
 		var got [3]int64
-		if err := direct.QueryRow("SELECT MIN(id), MAX(id), COUNT(*) FROM "+table).Scan(&got[0], &got[1], &got[2]); err != nil {
-			t.Fatal(err)
-		}
-		if got != want {
-			t.Errorf("%s: least id, greatest and rows %v, want %v", table, got, want)
-		}
+		assert.Must(t, direct.QueryRow("SELECT MIN(id), MAX(id), COUNT(*) FROM "+table).Scan(&got[0], &got[1], &got[2]))
+		assert.Equal(t, table+": least id, greatest and rows", got, want)
 	}
 	_, err := db.Exec("INSERT INTO bücher (n) VALUES (1)")
 	harness.WantError(t, err, 1467, "ids", "ASCII")

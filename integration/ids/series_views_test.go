@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -40,39 +41,24 @@ rules:     [{table: %[3]s.named, column: k, source: ids}, {table: "%[3]s.*", col
 					harness.WantError(t, err, 1142, "grant SHOW VIEW, or give the listener an account")
 				} else {
 					first++
-					if err != nil {
-						t.Fatal(err)
-					}
+					assert.Must(t, err)
 				}
 				db := harness.Open(t, server.Config(name), proxy.Addr("a"))
 				for i, table := range []string{"orders", "shown", "named", "nested", "shown", "orders"} {
 					id := insert(t, db, table)
-					if want := first + int64(i); id != want {
-						t.Errorf("INSERT into %s got %d, want %d", table, id, want)
-					}
+					assert.Equal(t, "INSERT into "+table, id, first+int64(i))
 				}
-				prepared, err := db.Prepare("INSERT INTO nested (note) VALUES (?)")
-				if err != nil {
-					t.Fatal(err)
-				}
+				prepared := assert.Of(db.Prepare("INSERT INTO nested (note) VALUES (?)")).Must(t)
 				defer prepared.Close()
 				for i := range 2 {
-					r, err := prepared.Exec("x")
-					if err != nil {
-						t.Fatal(err)
-					}
-					if id, _ := r.LastInsertId(); id != first+int64(6+i) {
-						t.Errorf("prepared, the id is %d, want %d", id, first+int64(6+i))
-					}
+					r := assert.Of(prepared.Exec("x")).Must(t)
+					id, _ := r.LastInsertId()
+					assert.True(t, id == first+int64(6+i), "prepared, the id is %d, want %d", id, first+int64(6+i))
 				}
 				for i := range 3 { // by position: the columns are asked for each time
-					r, err := db.Exec("INSERT INTO nested VALUES (NULL, 'x')")
-					if err != nil {
-						t.Fatal(err)
-					}
-					if id, _ := r.LastInsertId(); id != first+int64(8+i) {
-						t.Errorf("by position, the id is %d, want %d", id, first+int64(8+i))
-					}
+					r := assert.Of(db.Exec("INSERT INTO nested VALUES (NULL, 'x')")).Must(t)
+					id, _ := r.LastInsertId()
+					assert.True(t, id == first+int64(8+i), "by position, the id is %d, want %d", id, first+int64(8+i))
 				}
 				_, err = db.Exec("INSERT INTO joined (note) VALUES ('x')")
 				harness.WantError(t, err, 1467, "no single table")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -34,64 +35,51 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 	db.SetMaxOpenConns(1)
 	harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
 	session := harness.Count(t, db, "SELECT CONNECTION_ID()")
-	if err := store.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, store.Kill())
 
 	var err error
 	held := 0
 	for ; held < 100 && err == nil; held++ {
 		_, err = db.Exec("INSERT INTO t (a) VALUES (2)")
 	}
-	if held < 9 {
-		t.Errorf("%d ids were left in memory, want at least 9", held)
-	}
+	assert.True(t, held >= 9, "%d ids were left in memory, want at least 9", held)
 	harness.WantError(t, err, 1467, "order_id", name+".t.id")
 	sent := harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'")
 	began := time.Now()
 	_, err = db.Exec("INSERT INTO t (a) VALUES (3)")
 	harness.WantError(t, err, 1467, "order_id")
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("the error took %v, want a bounded wait of some 2s", took)
-	}
-	if now := harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'"); now != sent {
-		t.Errorf("%d INSERTs reached the server without an id", now-sent)
-	}
-	if got := harness.Count(t, db, "SELECT CONNECTION_ID()"); got != session {
-		t.Errorf("session %d became %d", session, got)
-	}
+	took := time.Since(began)
+	assert.True(t, took <= time.Minute, "the error took %v, want a bounded wait of some 2s", took)
+	now := harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'")
+	assert.True(t, now == sent, "%d INSERTs reached the server without an id", now-sent)
+	got := harness.Count(t, db, "SELECT CONNECTION_ID()")
+	assert.True(t, got == session, "session %d became %d", session, got)
 
-	if err := store.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, store.Start(t.Context()))
 	for deadline := time.Now().Add(time.Minute); ; {
 		if _, err = db.Exec("INSERT INTO t (a) VALUES (4)"); err == nil {
 			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute after the store is back: %v", err)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "a minute after the store is back: %v", err)
 	}
-	if rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM t"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM t"); rows != ids {
-		t.Errorf("%d rows with %d ids", rows, ids)
-	}
+	rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM t"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM t")
+	assert.True(t, rows == ids, "%d rows with %d ids", rows, ids)
 }
 
 // TestColumnsThatDoNotFit names what is wrong between a rule, its source and its table.
 func TestColumnsThatDoNotFit(t *testing.T) {
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, s)
-			direct := harness.Open(t, s.Config(name), "")
-			for _, table := range []string{
-				"good (id BIGINT PRIMARY KEY, a INT)", "ahead (id BIGINT PRIMARY KEY, a INT)",
-				"narrow (id TINYINT PRIMARY KEY, a INT)", "inexact (id DOUBLE PRIMARY KEY, a INT)",
-				"other (x BIGINT PRIMARY KEY, a INT)", "w_with (id BIGINT PRIMARY KEY, a INT)", "w_without (x INT, a INT)",
-			} {
-				harness.MustExec(t, direct, "CREATE TABLE "+table)
-			}
-			harness.MustExec(t, direct, "INSERT INTO ahead VALUES (5000, 1)")
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		name := harness.Database(t, s)
+		direct := harness.Open(t, s.Config(name), "")
+		for _, table := range []string{
+			"good (id BIGINT PRIMARY KEY, a INT)", "ahead (id BIGINT PRIMARY KEY, a INT)",
+			"narrow (id TINYINT PRIMARY KEY, a INT)", "inexact (id DOUBLE PRIMARY KEY, a INT)",
+			"other (x BIGINT PRIMARY KEY, a INT)", "w_with (id BIGINT PRIMARY KEY, a INT)", "w_without (x INT, a INT)",
+		} {
+			harness.MustExec(t, direct, "CREATE TABLE "+table)
+		}
+		harness.MustExec(t, direct, "INSERT INTO ahead VALUES (5000, 1)")
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]
 sources:
   ids: {segment: {}}
@@ -105,38 +93,31 @@ rules:
   - {table: %[2]s.other, column: id, source: ids}
   - {table: "%[2]s.w_*", column: id, source: ids}
 `, s.Addr, name))
-			db := harness.Open(t, s.Config(name), proxy.Addr("a"))
-			db.SetMaxOpenConns(1)
-			session := harness.Count(t, db, "SELECT CONNECTION_ID()")
-			insert := func(table string) error {
-				_, err := db.Exec("INSERT INTO " + table + " (a) VALUES (1)")
-				return err
-			}
-			if err := insert("good"); err != nil {
-				t.Errorf("good: %v", err)
-			}
-			harness.WantError(t, insert("ahead"), 1467, "ids", "5000", "start: 5001")
-			harness.WantError(t, insert("narrow"), 1467, "high", "200", "127")
-			harness.WantError(t, insert("inexact"), 1467, "exactly")
-			harness.WantError(t, insert("other"), 1054, "'id'", name+".other")
-			harness.WantError(t, insert("missing"), 1146, name+".missing")
-			for _, table := range []string{"w_with", "w_without"} {
-				if err := insert(table); err != nil {
-					t.Errorf("%s: %v", table, err)
-				}
-			}
-			for _, table := range []string{"narrow", "inexact", "other"} {
-				if n := harness.Count(t, direct, "SELECT COUNT(*) FROM "+table); n != 0 {
-					t.Errorf("%s has %d rows, want none", table, n)
-				}
-			}
-			if got := harness.Count(t, db, "SELECT CONNECTION_ID()"); got != session {
-				t.Errorf("session %d became %d", session, got)
-			}
-			_, err := harness.Open(t, s.Config("no_such_schema"), proxy.Addr("a")).Exec("SELECT 1")
-			harness.WantError(t, err, 1049, "no_such_schema")
-		})
-	}
+		db := harness.Open(t, s.Config(name), proxy.Addr("a"))
+		db.SetMaxOpenConns(1)
+		session := harness.Count(t, db, "SELECT CONNECTION_ID()")
+		insert := func(table string) error {
+			_, err := db.Exec("INSERT INTO " + table + " (a) VALUES (1)")
+			return err
+		}
+		assert.NoError(t, insert("good"), "good")
+		harness.WantError(t, insert("ahead"), 1467, "ids", "5000", "start: 5001")
+		harness.WantError(t, insert("narrow"), 1467, "high", "200", "127")
+		harness.WantError(t, insert("inexact"), 1467, "exactly")
+		harness.WantError(t, insert("other"), 1054, "'id'", name+".other")
+		harness.WantError(t, insert("missing"), 1146, name+".missing")
+		for _, table := range []string{"w_with", "w_without"} {
+			assert.NoError(t, insert(table), table)
+		}
+		for _, table := range []string{"narrow", "inexact", "other"} {
+			n := harness.Count(t, direct, "SELECT COUNT(*) FROM "+table)
+			assert.True(t, n == 0, "%s has %d rows, want none", table, n)
+		}
+		got := harness.Count(t, db, "SELECT CONNECTION_ID()")
+		assert.True(t, got == session, "session %d became %d", session, got)
+		_, err := harness.Open(t, s.Config("no_such_schema"), proxy.Addr("a")).Exec("SELECT 1")
+		harness.WantError(t, err, 1049, "no_such_schema")
+	})
 }
 
 // TestServerLost kills the server between an INSERT and its reply. The client is told the ids, and
@@ -162,24 +143,17 @@ rules:     [{table: "%s.*", column: id, source: ids}]
 			}
 			lost := killDuring(t, s, name, proxy.Addr("a"), "INSERT INTO slow (a) VALUES (1), (2)", sleeps)
 			direct := harness.Open(t, s.Config(name), "")
-			if n := harness.Count(t, direct, "SELECT COUNT(*) FROM slow WHERE id BETWEEN "+lost.first+" AND "+lost.last); n != 0 {
-				t.Errorf("%d rows of an INSERT that was never finished", n)
-			}
-			if lost.table != name+".slow" {
-				t.Errorf("table %s, want %s.slow", lost.table, name)
-			}
+			assert.Equal(t, "rows of an INSERT that was never finished", harness.Count(t, direct, "SELECT COUNT(*) FROM slow WHERE id BETWEEN "+lost.first+" AND "+lost.last), 0)
+			assert.True(t, lost.table == name+".slow", "table %s, want %s.slow", lost.table, name)
 
 			direct = harness.Open(t, s.Config(name), "")
 			many := func() bool { return harness.Count(t, direct, "SELECT COUNT(*) FROM fast") >= 100 }
 			lost = killDuring(t, s, name, proxy.Addr("a"), "INSERT INTO fast (a) VALUES (3), (4)", many)
 			n := harness.Count(t, direct, "SELECT COUNT(*) FROM fast WHERE id BETWEEN "+lost.first+" AND "+lost.last)
-			if n != 0 && n != 2 {
-				t.Errorf("%d rows of an INSERT of two", n)
-			}
+			assert.True(t, n == 0 || n == 2, "%d rows of an INSERT of two", n)
 			t.Logf("the INSERT in flight (ids %s to %s) left %d rows", lost.first, lost.last, n)
-			if rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM fast"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM fast"); rows != ids {
-				t.Errorf("%d rows with %d ids", rows, ids)
-			}
+			rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM fast"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM fast")
+			assert.True(t, rows == ids, "%d rows with %d ids", rows, ids)
 		})
 	}
 }
@@ -214,13 +188,9 @@ func killDuring(t *testing.T, s *servers.Server, db, addr, insert string, due fu
 			}
 		}()
 		waitUntil(t, "the moment to kill the server", due)
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Kill())
 		err := <-ended
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Start(t.Context()))
 		e, ok := errors.AsType[*mysql.MySQLError](err)
 		if !ok || e.Number != 1158 {
 			t.Logf("the server died between two INSERTs: %v", err)
@@ -249,15 +219,9 @@ func TestNoIDTwice(t *testing.T) {
 		t.Run(fmt.Sprintf("shared store %v", shared), func(t *testing.T) {
 			rows, ids := writeThroughTwo(t, s, shared)
 			t.Logf("%d rows, %d different ids", rows, ids)
-			if shared && rows != ids {
-				t.Errorf("%d rows have %d different ids", rows, ids)
-			}
-			if !shared && rows == ids {
-				t.Errorf("two separate stores gave %d rows different ids: the test cannot see duplicates", rows)
-			}
-			if rows < 100 {
-				t.Errorf("only %d rows were written", rows)
-			}
+			assert.True(t, !shared || rows == ids, "%d rows have %d different ids", rows, ids)
+			assert.True(t, shared || rows != ids, "two separate stores gave %d rows different ids: the test cannot see duplicates", rows)
+			assert.True(t, rows >= 100, "only %d rows were written", rows)
 		})
 	}
 }
@@ -307,9 +271,7 @@ rules:     [{table: "*.t", column: id, source: ids}]
 	grows(shards[0])
 	grows(shards[1])
 	for range 3 {
-		if err := first.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, first.Kill())
 		first = harness.Start(t, specs[0])
 		write(first, shards[0])
 		if shared { // else its store is a new one, and gives ids that the shard has
@@ -320,8 +282,6 @@ rules:     [{table: "*.t", column: id, source: ids}]
 	writers.Wait()
 	both := "(SELECT id FROM " + shards[0] + ".t UNION ALL SELECT id FROM " + shards[1] + ".t) u"
 	// At once, for an INSERT whose client has gone may still be under way.
-	if err := direct.QueryRow("SELECT COUNT(id), COUNT(DISTINCT id) FROM "+both).Scan(&rows, &ids); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, direct.QueryRow("SELECT COUNT(id), COUNT(DISTINCT id) FROM "+both).Scan(&rows, &ids))
 	return rows, ids
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -50,9 +51,7 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 func (c *storeCase) insert(t *testing.T, n int) (err error) {
 	t.Helper()
 	// A log of its own, for addresses are read from it.
-	if err := os.RemoveAll(filepath.Join(c.spec.Dir, "idproxy.log")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.RemoveAll(filepath.Join(c.spec.Dir, "idproxy.log")))
 	p := harness.Start(t, c.spec)
 	db := harness.Open(t, c.server.Config(c.name), p.Addr("a"))
 	for range n {
@@ -60,9 +59,7 @@ func (c *storeCase) insert(t *testing.T, n int) (err error) {
 			break
 		}
 	}
-	if err := p.Stop(time.Minute); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, p.Stop(time.Minute))
 	return err
 }
 
@@ -77,23 +74,15 @@ func (c *storeCase) backup(t *testing.T) (restore func()) {
 	run := func(cmd *exec.Cmd) []byte {
 		t.Helper()
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v: %v", cmd.Args, err)
-		}
+		assert.Must(t, err, cmd.Args)
 		return out
 	}
 	if c.store == "" {
 		dir, copied := filepath.Join(c.spec.Dir, "ids"), t.TempDir()
-		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.CopyFS(copied, os.DirFS(dir)))
 		return func() {
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.CopyFS(dir, os.DirFS(copied)); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.RemoveAll(dir))
+			assert.Must(t, os.CopyFS(dir, os.DirFS(copied)))
 		}
 	}
 	dump := run(c.server.Dump(c.store))
@@ -113,33 +102,22 @@ func TestRestoredStore(t *testing.T) {
 	for _, kind := range []string{"mysql", "file"} {
 		t.Run(kind, func(t *testing.T) {
 			c := newStoreCase(t, kind)
-			if err := c.insert(t, 15); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, c.insert(t, 15))
 			restore := c.backup(t)
 			before := c.highest(t)
-			if err := c.insert(t, 45); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, c.insert(t, 45))
 			highest := c.highest(t)
 			restore()
 			err := c.insert(t, 1)
 			harness.WantError(t, err, 1467, "order_id", fmt.Sprintf("holds %d already", highest), fmt.Sprintf("start: %d", highest+1))
 			// What was left of a range may have been given back, or not.
 			m := standsAt.FindStringSubmatch(fmt.Sprint(err))
-			if m == nil {
-				t.Fatalf("%v does not say where the store stands", err)
-			}
-			if stood, _ := strconv.ParseInt(m[1], 10, 64); stood <= before || stood > before+20 {
-				t.Errorf("the store stood behind %d when it was copied, not at %d", before, stood)
-			}
+			assert.MustTrue(t, m != nil, "%v does not say where the store stands", err)
+			stood, _ := strconv.ParseInt(m[1], 10, 64)
+			assert.True(t, stood > before && stood <= before+20, "the store stood behind %d when it was copied, not at %d", before, stood)
 			c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", fmt.Sprintf("start: %d, step: 10,", highest+1), 1)
-			if err := c.insert(t, 1); err != nil {
-				t.Error(err)
-			}
-			if got := c.highest(t); got != highest+1 {
-				t.Errorf("the next id is %d, want %d", got, highest+1)
-			}
+			assert.NoError(t, c.insert(t, 1))
+			assert.Equal(t, "the next id", c.highest(t), highest+1)
 		})
 	}
 }
@@ -160,26 +138,16 @@ func TestEmptiedStore(t *testing.T) {
 			harness.MustExec(t, c.direct, "DROP DATABASE "+c.store)
 			harness.MustExec(t, c.direct, "CREATE DATABASE "+c.store)
 		}, ""},
-		{"folder removed", "file", func(t *testing.T, c *storeCase) {
-			if err := os.RemoveAll(filepath.Join(c.spec.Dir, "ids")); err != nil {
-				t.Fatal(err)
-			}
-		}, ""},
+		{"folder removed", "file", func(t *testing.T, c *storeCase) { assert.Must(t, os.RemoveAll(filepath.Join(c.spec.Dir, "ids"))) }, ""},
 		{"folder emptied", "file", func(t *testing.T, c *storeCase) {
 			dir := filepath.Join(c.spec.Dir, "ids")
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.RemoveAll(dir))
+			assert.Must(t, os.Mkdir(dir, 0o700))
 		}, "the log of idproxy says why"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newStoreCase(t, tt.kind)
-			if err := c.insert(t, 25); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, c.insert(t, 25))
 			before := c.highest(t)
 			tt.empty(t, c)
 			err := c.insert(t, 25)
@@ -187,12 +155,8 @@ func TestEmptiedStore(t *testing.T) {
 				harness.WantError(t, err, 1467, "order_id", tt.refused)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if rows := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t WHERE id > "+strconv.FormatInt(before, 10)); rows != 25 {
-				t.Errorf("%d of 25 rows have ids above %d", rows, before)
-			}
+			assert.Must(t, err)
+			assert.Equal(t, fmt.Sprintf("of 25 rows have ids above %d", before), harness.Count(t, c.direct, "SELECT COUNT(*) FROM t WHERE id > "+strconv.FormatInt(before, 10)), 25)
 		})
 	}
 }
@@ -211,14 +175,10 @@ func TestEmptiedUnderRunningProxies(t *testing.T) {
 		}
 		if _, err := dbs[i%2].Exec("INSERT INTO t (a) VALUES (1)"); err != nil {
 			harness.WantError(t, err, 1467, "order_id")
-			if i < 50 {
-				t.Error(err)
-			}
+			assert.True(t, i >= 50, "%v", err)
 		}
 	}
-	if rows := harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"); rows < 50 {
-		t.Errorf("%d rows", rows)
-	}
+	assert.GreaterOrEqual(t, "rows", harness.Count(t, c.direct, "SELECT COUNT(*) FROM t"), 50)
 }
 
 // TestFileStoreOfTwo starts two proxies with one file store. The second is ready, and refuses
@@ -250,20 +210,14 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 			if held := fmt.Sprintf("is held by process %d", first.PID()); !strings.Contains(second.Log(), held) {
 				t.Errorf("the log lacks %q:\n%s", held, second.Log())
 			}
-			if _, err := db2.Exec("UPDATE t SET a = 3"); err != nil {
-				t.Errorf("other statements: %v", err)
-			}
+			assert.Of(db2.Exec("UPDATE t SET a = 3")).NoError(t, "other statements")
 			harness.MustExec(t, db, "INSERT INTO t (a) VALUES (4)")
-			if err := first.Stop(time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, first.Stop(time.Minute))
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				if _, err = db2.Exec("INSERT INTO t (a) VALUES (5)"); err == nil {
 					break
 				}
-				if time.Now().After(deadline) {
-					t.Fatalf("the first has ended, and the second says %v", err)
-				}
+				assert.MustTrue(t, !time.Now().After(deadline), "the first has ended, and the second says %v", err)
 			}
 		})
 	}
@@ -273,10 +227,7 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 func TestEditedLayout(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)
-	r, err := servers.StartRedis(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := assert.Of(servers.StartRedis(t.Context())).Must(t)
 	t.Cleanup(func() { _ = r.Stop() })
 	for _, tt := range []struct{ name, numbers, was, is, wantWas, wantIs string }{
 		{"layout", "worker: 5", "layout: 41/10/12", "layout: 41/9/13", "41/10/12", "41/9/13"},
@@ -300,9 +251,7 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 			use := func(shape string) error {
 				t.Helper()
 				spec.Config = config(shape)
-				if err := os.RemoveAll(filepath.Join(spec.Dir, "idproxy.log")); err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, os.RemoveAll(filepath.Join(spec.Dir, "idproxy.log")))
 				p := harness.Start(t, spec)
 				defer func() { _ = p.Stop(time.Minute) }()
 				db := harness.Open(t, s.Config(name), p.Addr("a"))
@@ -315,26 +264,16 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 				return err
 			}
 			if tt.name == "leased" {
-				program, err := harness.Build()
-				if err != nil {
-					t.Fatal(err)
-				}
+				program := assert.Of(harness.Build()).Must(t)
 				path := filepath.Join(spec.Dir, "admin.yaml")
-				if err := os.WriteFile(path, []byte(config(tt.was)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if out, err := exec.Command(program, "worker", "--config", path, "add", "4", "--new-pool").CombinedOutput(); err != nil {
-					t.Fatalf("worker add: %v\n%s", err, out)
-				}
+				assert.Must(t, os.WriteFile(path, []byte(config(tt.was)), 0o600))
+				out, err := exec.Command(program, "worker", "--config", path, "add", "4", "--new-pool").CombinedOutput()
+				assert.Must(t, err, "worker add", string(out))
 			}
-			if err := use(tt.was); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, use(tt.was))
 			harness.MustExec(t, direct, "DELETE FROM t") // rows are another guard
 			harness.WantError(t, use(tt.is), 1467, "order_id", tt.wantWas, tt.wantIs)
-			if err := use(tt.was); err != nil {
-				t.Errorf("after it was put back: %v", err)
-			}
+			assert.NoError(t, use(tt.was), "after it was put back")
 		})
 	}
 }

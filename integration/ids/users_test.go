@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -38,15 +39,8 @@ func TestUsersInStore(t *testing.T) {
 			s := harness.MariaDB(t)
 			store := fmt.Sprintf("mysql: {dsn: %q}", harness.StoreDSN(s, harness.Database(t, s)))
 			if kind == "etcd" {
-				e, err := servers.StartEtcd(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() {
-					if err := e.Stop(); err != nil {
-						t.Error(err)
-					}
-				})
+				e := assert.Of(servers.StartEtcd(t.Context())).Must(t)
+				t.Cleanup(func() { assert.NoError(t, e.Stop()) })
 				store = fmt.Sprintf("etcd: {endpoints: [%q]}", e.Addr)
 			}
 			usersInStore(t, fmt.Sprintf(`
@@ -63,10 +57,7 @@ ids:
 }
 
 func usersInStore(t *testing.T, config string) {
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	path := harness.WriteConfig(t, config)
 	idproxy := func(args ...string) (out string, err error) {
 		t.Helper()
@@ -76,9 +67,7 @@ func usersInStore(t *testing.T, config string) {
 	add := func(args ...string) (secret string) {
 		t.Helper()
 		out, err := idproxy(append([]string{"user", "add"}, args...)...)
-		if err != nil || len(out) < 32 {
-			t.Fatalf("%v: %s", err, out)
-		}
+		assert.MustTrue(t, err == nil && len(out) >= 32, "%v: %s", err, out)
 		return out[:32]
 	}
 	proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
@@ -88,15 +77,9 @@ func usersInStore(t *testing.T, config string) {
 		if m == nil {
 			return 0
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+m[1]+"/v1/ids", strings.NewReader(`{"key":"token"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := assert.Of(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+m[1]+"/v1/ids", strings.NewReader(`{"key":"token"}`))).Must(t)
 		r.Header.Set("Authorization", "Bearer "+token)
-		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := assert.Of(http.DefaultClient.Do(r)).Must(t)
 		_, _ = io.Copy(io.Discard, a.Body)
 		_ = a.Body.Close()
 		return a.StatusCode
@@ -104,45 +87,27 @@ func usersInStore(t *testing.T, config string) {
 	asks := func(ctx context.Context, p *harness.Proxy, name, secret string) error {
 		return redisTo(t, p, name, secret).Do(ctx, "IDS.NEXT", "token").Err()
 	}
-	if err := asks(t.Context(), proxies[0], "own", "mine"); err != nil {
-		t.Errorf("a user of the configuration: %v", err)
-	}
-	if err := asks(t.Context(), proxies[0], "", ""); err == nil || !strings.Contains(err.Error(), "NOAUTH") {
-		t.Errorf("nobody: %v", err)
-	}
+	assert.NoError(t, asks(t.Context(), proxies[0], "own", "mine"), "a user of the configuration")
+	assert.Fails(t, "nobody", asks(t.Context(), proxies[0], "", ""), "NOAUTH")
 	ann := add("ann", "--sources", "token,app:*", "--create")
 	for _, p := range proxies {
 		within(t, "ann over Redis", func() error { return asks(t.Context(), p, "ann", ann) })
-		if status := overHTTP(p, ann); status != http.StatusOK {
-			t.Errorf("ann over HTTP: %d", status)
-		}
-		if err := asks(t.Context(), p, "ann", "wrong"); err == nil {
-			t.Error("ann with a wrong password")
-		}
-		if err := redisTo(t, p, "ann", ann).Incr(t.Context(), "order_id").Err(); err == nil || !strings.Contains(err.Error(), "NOPERM") {
-			t.Errorf("ann asks for what she may not: %v", err)
-		}
+		assert.Equal(t, "ann over HTTP", overHTTP(p, ann), http.StatusOK)
+		assert.Fails(t, "ann with a wrong password", asks(t.Context(), p, "ann", "wrong"), "")
+		assert.Fails(t, "ann asks for what she may not", redisTo(t, p, "ann", ann).Incr(t.Context(), "order_id").Err(), "NOPERM")
 	}
-	if out, err := idproxy("user", "list"); err != nil || !strings.Contains(out, "ann   -     -     true    false  token, app:*") || strings.Contains(out, ann) {
-		t.Errorf("%v: %s", err, out)
-	}
-	if out, err := idproxy("user", "add", "ann"); err == nil || !strings.Contains(out, "--replace") {
-		t.Errorf("ann twice: %s", out)
-	}
+	out, err := idproxy("user", "list")
+	assert.True(t, err == nil && strings.Contains(out, "ann   -     -     true    false  token, app:*") && !strings.Contains(out, ann), "%v: %s", err, out)
+	out, err = idproxy("user", "add", "ann")
+	assert.True(t, err != nil && strings.Contains(out, "--replace"), "ann twice: %s", out)
 
 	// A key that she creates on one proxy is soon served by the other.
 	first, second := redisTo(t, proxies[0], "ann", ann), redisTo(t, proxies[1], "ann", ann)
-	if err := first.Do(t.Context(), "IDS.CREATE", "app:new", 500, 20).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if id, err := first.Incr(t.Context(), "app:new").Result(); err != nil || id != 500 {
-		t.Errorf("%d, %v", id, err)
-	}
+	assert.Must(t, first.Do(t.Context(), "IDS.CREATE", "app:new", 500, 20).Err())
+	assert.Of(first.Incr(t.Context(), "app:new").Result()).Equal(t, `first.Incr("app:new").Result()`, 500)
 	within(t, "a key of the other proxy, whose range begins above the 20 of the first", func() error {
 		id, err := second.Incr(t.Context(), "app:new").Result()
-		if err == nil && id != 520 {
-			t.Errorf("id %d, want 520", id)
-		}
+		assert.True(t, err != nil || id == 520, "id %d, want 520", id)
 		return err
 	})
 
@@ -158,13 +123,10 @@ func usersInStore(t *testing.T, config string) {
 	}
 	for _, p := range proxies {
 		within(t, "the new password", func() error { return asks(t.Context(), p, "ann", again) })
-		if status := overHTTP(p, ann); status != http.StatusUnauthorized {
-			t.Errorf("the old token: %d", status)
-		}
+		assert.Equal(t, "the old token", overHTTP(p, ann), http.StatusUnauthorized)
 	}
-	if out, err := idproxy("user", "remove", "ann"); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out, err = idproxy("user", "remove", "ann")
+	assert.Must(t, err, out)
 	for _, p := range proxies {
 		within(t, "she is gone", func() error {
 			if status := overHTTP(p, again); status != http.StatusUnauthorized {
@@ -173,7 +135,6 @@ func usersInStore(t *testing.T, config string) {
 			return nil
 		})
 	}
-	if out, err := idproxy("user", "remove", "ann"); err == nil {
-		t.Errorf("removed twice: %s", out)
-	}
+	out, err = idproxy("user", "remove", "ann")
+	assert.True(t, err != nil, "removed twice: %s", out)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -37,9 +38,7 @@ func makeAccounts(t *testing.T, server *servers.Server) *sql.DB {
 	db := harness.Open(t, cfg, "")
 	for _, a := range accounts[server.Kind] {
 		for _, text := range []string{"DROP USER IF EXISTS " + a.user, "CREATE USER " + a.user + " " + a.identified, "GRANT ALL ON *.* TO " + a.user} {
-			if _, err := db.Exec(text); err != nil {
-				t.Fatalf("%s: %v", a.user, err)
-			}
+			assert.Of(db.Exec(text)).Must(t, a.user)
 		}
 	}
 	return db
@@ -100,31 +99,26 @@ func logins(kind servers.Kind) []login {
 
 // TestAuthentication compares logins, byte by byte, with what happens directly.
 func TestAuthentication(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			db := makeAccounts(t, server)
-			p := replay.StartProxy(t, harness.Spec{Config: fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q}]\n", server.Addr)})
-			for _, l := range logins(server.Kind) {
-				run := func(addr string) replay.Replayed {
-					if l.cold {
-						if _, err := db.Exec("FLUSH PRIVILEGES"); err != nil {
-							t.Fatal(err)
-						}
-					}
-					l.cfg.Addr = addr
-					return replay.Run(l.cfg, replay.Session{Name: l.name, Run: l.run})
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := makeAccounts(t, server)
+		p := replay.StartProxy(t, harness.Spec{Config: fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q}]\n", server.Addr)})
+		for _, l := range logins(server.Kind) {
+			run := func(addr string) replay.Replayed {
+				if l.cold {
+					assert.Of(db.Exec("FLUSH PRIVILEGES")).Must(t)
 				}
-				run(server.Addr) // warms the server's cache
-				direct, proxied := run(server.Addr), run(p.Addr("a"))
-				if got := replay.CodeOf(direct.Err); got != l.code || (got == 0) != (direct.Err == nil) {
-					t.Errorf("%s: direct login ended with %v, want %d", l.name, direct.Err, l.code)
-				}
-				if err := sameEnd(direct, proxied); err != nil {
-					t.Errorf("%s: %v", l.name, err)
-				}
+				l.cfg.Addr = addr
+				return replay.Run(l.cfg, replay.Session{Name: l.name, Run: l.run})
 			}
-		})
-	}
+			run(server.Addr) // warms the server's cache
+			direct, proxied := run(server.Addr), run(p.Addr("a"))
+			got := replay.CodeOf(direct.Err)
+			assert.True(t, got == l.code && (got == 0) == (direct.Err == nil), "%s: direct login ended with %v, want %d", l.name, direct.Err, l.code)
+			if err := sameEnd(direct, proxied); err != nil {
+				t.Errorf("%s: %v", l.name, err)
+			}
+		}
+	})
 }
 
 func (l *login) run(c *replay.Conn) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -153,7 +154,7 @@ sources: {ids: {segment: {}}}
 rules: [{table: %s.big, column: id, source: ids}]
 `, db)})
 	cfg := replay.Config{Addr: p.Addr("a"), User: servers.AppUser, Password: servers.AppPassword, Without: uint64(mysql.CLIENT_MULTI_STATEMENTS)}
-	if err := replay.Do(func() {
+	assert.NoError(t, replay.Do(func() {
 		c := replay.Login(cfg)
 		defer c.Close()
 		c.Must("USE "+db, "CREATE TABLE big (id BIGINT PRIMARY KEY, a LONGTEXT)")
@@ -165,18 +166,13 @@ rules: [{table: %s.big, column: id, source: ids}]
 			c.Must("INSERT INTO big (a) VALUES ('small')")
 		}
 		c.Must("SELECT LENGTH('" + strings.Repeat("y", 2<<20) + "')")
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 }
 
 // fakeServer answers every connection with f and closes it.
 func fakeServer(t *testing.T, f func(conn net.Conn)) (addr string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -270,19 +266,15 @@ func TestBadServers(t *testing.T) {
 		wg.Go(func() {
 			start := time.Now()
 			err := replay.Do(func() { pinged(p.Addr("bad" + fmt.Sprint(i+1))) })
-			if took := time.Since(start); took > time.Minute {
-				t.Errorf("server %s: client waited %v: %v", name, took, err)
-			}
-			if err := serves(good, p.Addr("good")); err != nil {
-				t.Errorf("after server %s: %v", name, err)
-			}
+			took := time.Since(start)
+			assert.True(t, took <= time.Minute, "server %s: client waited %v: %v", name, took, err)
+			assert.NoError(t, serves(good, p.Addr("good")), "after server", name)
 		})
 	}
 	wg.Wait()
 	for listener, want := range map[string]string{"down": "connection refused", "nowhere": "no-such-host.invalid"} {
-		if err := serves(good, p.Addr(listener)); replay.CodeOf(err) != mysql.ER_BAD_HOST_ERROR || !strings.Contains(err.Error(), want) {
-			t.Errorf("listener %s: %v, want 1042 with %q", listener, err, want)
-		}
+		err := serves(good, p.Addr(listener))
+		assert.True(t, replay.CodeOf(err) == mysql.ER_BAD_HOST_ERROR && strings.Contains(err.Error(), want), "listener %s: %v, want 1042 with %q", listener, err, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/replication"
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -30,9 +31,7 @@ func TestGoMySQLBinlog(t *testing.T) {
 			})
 			db := harness.Database(t, server)
 			setUp := harness.Open(t, server.Config(db), "")
-			if _, err := setUp.Exec("CREATE TABLE orders (a VARCHAR(20), id BIGINT UNSIGNED NOT NULL PRIMARY KEY)"); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(setUp.Exec("CREATE TABLE orders (a VARCHAR(20), id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")).Must(t)
 			addr := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {}}}
@@ -53,21 +52,13 @@ rules:     [{table: %s.orders, column: id, source: ids}]
 				{"INSERT INTO orders (a, id) VALUES (?, ?)", []any{"explicit", 1 << 40}, []string{"explicit"}},
 				{"INSERT INTO orders (a, id) VALUES (?, ?)", []any{"given as NULL", nil}, []string{"given as NULL"}},
 			} {
-				result, err := app.Exec(insert.text, insert.args...)
-				if err != nil {
-					t.Fatalf("%s: %v", insert.text, err)
-				}
-				first, err := result.LastInsertId()
-				if err != nil {
-					t.Fatal(err)
-				}
+				result := assert.Of(app.Exec(insert.text, insert.args...)).Must(t, insert.text)
+				first := assert.Of(result.LastInsertId()).Must(t)
 				for i, row := range insert.rows {
 					want = append(want, fmt.Sprintf("%s %d", row, first+int64(i)))
 				}
 			}
-			if diff := cmp.Diff(want, inserted(t, events, "orders", len(want))); diff != "" {
-				t.Errorf("rows (-as inserted, +in the binlog)\n%s", diff)
-			}
+			assert.Equal(t, "rows (-as inserted, +in the binlog)", cmp.Diff(want, inserted(t, events, "orders", len(want))), "")
 		})
 	}
 }
@@ -77,23 +68,15 @@ rules:     [{table: %s.orders, column: id, source: ids}]
 func replicate(t *testing.T, server *servers.Server, addr string) *replication.BinlogStreamer {
 	t.Helper()
 	host, text, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
+	port := assert.Of(strconv.ParseUint(text, 10, 16)).Must(t)
 	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
 		ServerID: 78, Flavor: map[servers.Kind]string{servers.MariaDB: "mariadb", servers.MySQL: "mysql"}[server.Kind],
 		Host: host, Port: uint16(port), User: servers.AppUser, Password: servers.AppPassword,
 		VerifyChecksum: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(syncer.Close)
-	events, err := syncer.StartSync(mysql.Position{Name: "binlog.000001", Pos: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := assert.Of(syncer.StartSync(mysql.Position{Name: "binlog.000001", Pos: 4})).Must(t)
 	return events
 }
 
@@ -103,10 +86,7 @@ func inserted(t *testing.T, events *replication.BinlogStreamer, table string, n 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for len(rows) < n {
-		event, err := events.GetEvent(ctx)
-		if err != nil {
-			t.Fatalf("after %q: %v", rows, err)
-		}
+		event := assert.Of(events.GetEvent(ctx)).Must(t, fmt.Sprintf("after %q", rows))
 		written, ok := event.Event.(*replication.RowsEvent)
 		if !ok || string(written.Table.Table) != table {
 			continue

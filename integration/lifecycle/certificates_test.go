@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -31,13 +32,9 @@ type renewal struct {
 func newRenewal(t *testing.T) *renewal {
 	r := &renewal{T: t, server: harness.MariaDB(t), used: t.TempDir(), of: map[string]string{"old": t.TempDir(), "new": t.TempDir()}, trust: x509.NewCertPool(), cache: tls.NewLRUClientSessionCache(1)}
 	for _, dir := range r.of {
-		if err := servers.WriteCertificates(dir); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, servers.WriteCertificates(dir))
 		text, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
-		if err != nil || !r.trust.AppendCertsFromPEM(text) {
-			t.Fatal(err)
-		}
+		assert.MustTrue(t, err == nil && r.trust.AppendCertsFromPEM(text), "%v", err)
 	}
 	for _, name := range []string{"server.pem", "server.key", "ca.pem"} {
 		r.put(filepath.Join(r.of["old"], name), name)
@@ -112,15 +109,11 @@ func (r *renewal) shows(state tls.ConnectionState, of string) bool {
 func TestCertificatesReadAgain(t *testing.T) {
 	r := newRenewal(t)
 	open, state, err := r.login("old", r.cache)
-	if err != nil || !r.shows(state, "old") {
-		t.Fatal(err)
-	}
+	assert.MustTrue(t, err == nil && r.shows(state, "old"), "%v", err)
 	defer open.Close()
 	alive := func(when string) {
 		t.Helper()
-		if err := replay.Do(func() { open.Must("SELECT 1") }); err != nil {
-			t.Errorf("the open session, %s: %v", when, err)
-		}
+		assert.NoError(t, replay.Do(func() { open.Must("SELECT 1") }), "the open session,", when)
 	}
 	try := func(of string, cache tls.ClientSessionCache) (tls.ConnectionState, error) {
 		t.Helper()
@@ -130,51 +123,39 @@ func TestCertificatesReadAgain(t *testing.T) {
 		}
 		return state, err
 	}
-	if state, err := try("old", r.cache); err != nil || !state.DidResume {
-		t.Errorf("before anything changed: %v, resumed %t", err, state.DidResume)
-	}
+	state, err = try("old", r.cache)
+	assert.True(t, err == nil && state.DidResume, "before anything changed: %v, resumed %t", err, state.DidResume)
 
 	r.put(filepath.Join(r.of["new"], "server.key"), "server.key")
 	r.put(filepath.Join(r.of["new"], "server.pem"), "server.pem")
 	r.says("certificates read again", 1)
-	if state, err := try("old", nil); err != nil || !r.shows(state, "new") {
-		t.Errorf("with a new certificate: %v", err)
-	}
-	if state, err := try("old", r.cache); err != nil || !state.DidResume {
-		t.Errorf("a session from before, with a new certificate: %v, resumed %t", err, state.DidResume)
-	}
+	state, err = try("old", nil)
+	assert.True(t, err == nil && r.shows(state, "new"), "with a new certificate: %v", err)
+	state, err = try("old", r.cache)
+	assert.True(t, err == nil && state.DidResume, "a session from before, with a new certificate: %v, resumed %t", err, state.DidResume)
 	alive("with a new certificate")
 
 	r.put(filepath.Join(r.of["new"], "ca.pem"), "ca.pem")
 	r.says("certificates read again", 2)
 	for name, cache := range map[string]tls.ClientSessionCache{"new": nil, "resumed": r.cache} {
-		if state, err := try("old", cache); err == nil {
-			t.Errorf("%s: a client of the old CA is let in, resumed %t", name, state.DidResume)
-		}
+		state, err := try("old", cache)
+		assert.True(t, err != nil, "%s: a client of the old CA is let in, resumed %t", name, state.DidResume)
 	}
-	if _, err := try("new", nil); err != nil {
-		t.Errorf("a client of the new CA: %v", err)
-	}
+	assert.Of(try("new", nil)).NoError(t, "a client of the new CA")
 	alive("with a new CA")
 
 	r.write([]byte("no certificate"), "server.pem")
 	r.says("certificates not read again, the old ones stay in force", 1)
-	if state, err := try("new", nil); err != nil || !r.shows(state, "new") {
-		t.Errorf("with a broken file: %v", err)
-	}
+	state, err = try("new", nil)
+	assert.True(t, err == nil && r.shows(state, "new"), "with a broken file: %v", err)
 
 	const told = "certificates not read again"
 	before := strings.Count(r.proxy.Log(), told)
 	r.put(filepath.Join(r.of["old"], "ca.pem"), "upstream.pem")
-	if err := r.proxy.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.proxy.Signal(syscall.SIGHUP))
 	r.says("certificates read again", 3)
-	if _, err := try("new", nil); err == nil || !strings.Contains(err.Error(), "unknown authority") {
-		t.Errorf("with another CA for the server: %v", err)
-	}
+	assert.Of(try("new", nil)).Fails(t, "with another CA for the server", "unknown authority")
 	alive("with another CA for the server")
-	if log := r.proxy.Log(); strings.Count(log, told) != before || !strings.Contains(log, "section=listeners.a.tls") {
-		t.Errorf("the log: %s", log)
-	}
+	log := r.proxy.Log()
+	assert.True(t, strings.Count(log, told) == before && strings.Contains(log, "section=listeners.a.tls"), "the log: %s", log)
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -23,9 +24,7 @@ func TestDrainCutsNothing(t *testing.T) {
 		db := harness.Database(t, server)
 		direct := harness.Open(t, server.Config(db), server.Addr)
 		for _, table := range []string{"ruled (id BIGINT PRIMARY KEY, a VARCHAR(20) UNIQUE)", "free (a VARCHAR(20) UNIQUE)"} {
-			if _, err := direct.ExecContext(t.Context(), "CREATE TABLE "+table); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(direct.ExecContext(t.Context(), "CREATE TABLE "+table)).Must(t)
 		}
 		config := harness.OneListener(server.Addr) + fmt.Sprintf("sources: {ids: {segment: {step: 100000}}}\nrules: [{table: %s.ruled, column: id, source: ids}]\n", db)
 		cut := 0
@@ -46,27 +45,19 @@ func TestDrainCutsNothing(t *testing.T) {
 					doubtful = append(doubtful, "'"+name+"'")
 				})
 			}
-			if err := p.Poll(t.Context(), func() bool { return inserted.Load() > 20*clients }); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, p.Poll(t.Context(), func() bool { return inserted.Load() > 20*clients }))
+			assert.Must(t, p.Signal(syscall.SIGTERM))
 			all.Wait()
 			if err := p.Wait(t.Context()); err != nil {
 				t.Errorf("%s: idproxy ended with %v, want 0", server.Kind, err)
 			}
 			for _, table := range []string{"ruled", "free"} {
 				var n int
-				if err := direct.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table+" WHERE a IN ("+strings.Join(doubtful, ",")+")").Scan(&n); err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, direct.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table+" WHERE a IN ("+strings.Join(doubtful, ",")+")").Scan(&n))
 				cut += n
 			}
 		}
-		if cut > 0 {
-			t.Errorf("%s: %d statements were cut whose rows are stored, of %d clients", server.Kind, cut, rounds*clients)
-		}
+		assert.True(t, cut <= 0, "%s: %d statements were cut whose rows are stored, of %d clients", server.Kind, cut, rounds*clients)
 	}
 }
 

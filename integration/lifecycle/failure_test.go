@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -110,9 +111,7 @@ rules: [{table: %s.t, column: id, source: ids}]
 				s := wireclient.Open(t, proxy.Addr("a"), db)
 				s.Must(t, "INSERT INTO t (a) VALUES (0), (0)") // what the proxy asks about the table it asks now
 				e := loseDuring(t, r, s, tt.fault)
-				if e.Code != mysql.ER_NET_READ_ERROR || e.State != "08S01" {
-					t.Errorf("got %v, want error 1158 with state 08S01", e)
-				}
+				assert.True(t, e.Code == mysql.ER_NET_READ_ERROR && e.State == "08S01", "got %v, want error 1158 with state 08S01", e)
 				m := harness.AssignedIDs.FindStringSubmatch(e.Message)
 				if m == nil || m[3] != db+".t" {
 					t.Fatalf("message %q does not name ids and table", e.Message)
@@ -120,9 +119,7 @@ rules: [{table: %s.t, column: id, source: ids}]
 				if got := direct.Value(t, "SELECT COUNT(*) FROM t WHERE id BETWEEN "+m[1]+" AND "+m[2]); got != tt.want {
 					t.Errorf("%s rows with the ids %s to %s, want %s", got, m[1], m[2], tt.want)
 				}
-				if _, err := s.Query("SELECT 1"); err == nil {
-					t.Error("the session goes on without a server")
-				}
+				assert.Of(s.Query("SELECT 1")).Fails(t, "the session goes on without a server", "")
 			})
 		}
 	}
@@ -142,9 +139,7 @@ func loseDuring(t *testing.T, r *relay, s *wireclient.Session, f fault) *mysql.M
 		r.cut()
 	}
 	sent.Wait()
-	if err != nil || len(replies) != 1 || replies[0].Err == nil {
-		t.Fatalf("got %v, %v, want one error", replies, err)
-	}
+	assert.MustTrue(t, err == nil && len(replies) == 1 && replies[0].Err != nil, "got %v, %v, want one error", replies, err)
 	return replies[0].Err
 }
 
@@ -157,9 +152,7 @@ func TestStoreDownFromTheStart(t *testing.T) {
 	db, storeDB := harness.Database(t, server), harness.Database(t, store)
 	direct := wireclient.Open(t, server.Addr, db)
 	direct.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE local (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
-	if err := store.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, store.Kill())
 	proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 stores: {main: {mysql: {dsn: %q}}}
@@ -178,26 +171,16 @@ rules:
 	}
 	all.Wait()
 	for range clients {
-		if err := <-problems; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-problems)
 	}
-	if took := time.Since(began); took > clients*2*time.Second {
-		t.Errorf("%d clients waited %v together", clients, took)
-	}
-	if got := direct.Value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM local), (SELECT COUNT(*) FROM free))"); got != "0 20 20" {
-		t.Errorf("%s rows in t, local and free, want 0 20 20", got)
-	}
+	took := time.Since(began)
+	assert.True(t, took <= clients*2*time.Second, "%d clients waited %v together", clients, took)
+	assert.Equal(t, "rows in t, local and free", direct.Value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM local), (SELECT COUNT(*) FROM free))"), "0 20 20")
 
-	if err := store.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, store.Start(t.Context()))
 	s := wireclient.Open(t, proxy.Addr("a"), db)
 	for deadline := time.Now().Add(time.Minute); ; {
-		replies, err := s.Query("INSERT INTO t (a) VALUES (1)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		replies := assert.Of(s.Query("INSERT INTO t (a) VALUES (1)")).Must(t)
 		if replies[0].Err == nil {
 			break
 		}

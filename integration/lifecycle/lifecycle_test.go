@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 	"idproxy/integration/replay"
@@ -36,33 +37,16 @@ func private(t *testing.T, kind servers.Kind) *servers.Server {
 func resolving(t *testing.T, kind servers.Kind) *servers.Server {
 	t.Helper()
 	server := private(t, kind)
-	pid, err := os.ReadFile(filepath.Join(server.Dir, "my.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "cmdline"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := assert.Of(os.ReadFile(filepath.Join(server.Dir, "my.pid"))).Must(t)
+	line := assert.Of(os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "cmdline"))).Must(t)
 	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, server.Kill())
 	args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--skip-name-resolve" })
-	again, err := process.Start(process.Spec{Path: args[0], Args: args[1:], Log: filepath.Join(server.Dir, "again.log")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := again.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	again := assert.Of(process.Start(process.Spec{Path: args[0], Args: args[1:], Log: filepath.Join(server.Dir, "again.log")})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, again.Kill()) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := again.Poll(ctx, func() bool { return serves(server, server.Addr) == nil }); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, again.Poll(ctx, func() bool { return serves(server, server.Addr) == nil }))
 	return server
 }
 
@@ -128,18 +112,14 @@ func TestAddressIsNotBlocked(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if err := serves(server, p.Addr("a")); err != nil {
-				t.Errorf("after 300 clients that left: %v", err)
-			}
+			assert.NoError(t, serves(server, p.Addr("a")), "after 300 clients that left")
 			for i := range 12 { // the same without the proxy, to see that the server does block
 				leave(elsewhere, i)
 			}
-			if err := serves(server, elsewhere); replay.CodeOf(err) != mysql.ER_HOST_IS_BLOCKED {
-				t.Errorf("after clients that left without a proxy: %v, want 1129", err)
-			}
-			if err := serves(server, p.Addr("a")); replay.CodeOf(err) != mysql.ER_HOST_IS_BLOCKED {
-				t.Errorf("once the server blocks, through the proxy: %v, want 1129", err)
-			}
+			err := serves(server, elsewhere)
+			assert.True(t, replay.CodeOf(err) == mysql.ER_HOST_IS_BLOCKED, "after clients that left without a proxy: %v, want 1129", err)
+			err = serves(server, p.Addr("a"))
+			assert.True(t, replay.CodeOf(err) == mysql.ER_HOST_IS_BLOCKED, "once the server blocks, through the proxy: %v, want 1129", err)
 		})
 	}
 }
@@ -154,24 +134,16 @@ func TestServerDownFullAndBack(t *testing.T) {
 			p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
 			full(t, server, p.Addr("a"))
 			open := openRaw(t, server, p.Addr("a"))
-			if err := server.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if err := replay.Do(func() { open.Must("SELECT 1") }); err == nil {
-				t.Error("a session survives its server")
-			}
+			assert.Must(t, server.Kill())
+			assert.Fails(t, "a session survives its server", replay.Do(func() { open.Must("SELECT 1") }), "")
 			for range 2 {
 				err := serves(server, p.Addr("a"))
 				if replay.CodeOf(err) != mysql.ER_BAD_HOST_ERROR || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), server.Addr) {
 					t.Errorf("server down: %v, want 1042 with the cause", err)
 				}
 			}
-			if err := server.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := serves(server, p.Addr("a")); err != nil {
-				t.Errorf("server is back: %v", err)
-			}
+			assert.Must(t, server.Start(t.Context()))
+			assert.NoError(t, serves(server, p.Addr("a")), "server is back")
 		})
 	}
 }
@@ -188,9 +160,7 @@ func full(t *testing.T, server *servers.Server, addr string) {
 	}
 	direct := replay.Run(replay.Config{Addr: server.Addr, User: "app", Password: "app"}, replay.Session{})
 	proxied := replay.Run(replay.Config{Addr: addr, User: "app", Password: "app"}, replay.Session{})
-	if replay.CodeOf(direct.Err) != mysql.ER_CON_COUNT_ERROR || fmt.Sprint(direct.Err) != fmt.Sprint(proxied.Err) {
-		t.Errorf("full server: direct %v, proxied %v", direct.Err, proxied.Err)
-	}
+	assert.True(t, replay.CodeOf(direct.Err) == mysql.ER_CON_COUNT_ERROR && fmt.Sprint(direct.Err) == fmt.Sprint(proxied.Err), "full server: direct %v, proxied %v", direct.Err, proxied.Err)
 }
 
 // openRaw logs in and leaves the session open until the end of the test.
@@ -217,35 +187,25 @@ func TestKill(t *testing.T) {
 		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
 		db := harness.Open(t, server.Config(""), p.Addr("a"))
 		c := openRaw(t, server, p.Addr("a"))
-		if err := replay.Do(func() {
+		assert.Must(t, replay.Do(func() {
 			c.Must("DO 1")
 			c.SendQuery("SELECT CONNECTION_ID(), SLEEP(300)")
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if err := running(t, db, "SLEEP(300)"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Exec(fmt.Sprintf("KILL QUERY %d", c.Greeting.Thread)); err != nil {
-			t.Fatal(err)
-		}
+		}))
+		assert.Must(t, running(t, db, "SLEEP(300)"))
+		assert.Of(db.Exec(fmt.Sprintf("KILL QUERY %d", c.Greeting.Thread))).Must(t)
 		start := time.Now()
 		err := replay.Do(func() {
 			_ = c.Result() // MySQL lets SLEEP return 1, MariaDB has it fail
 			c.Must("SELECT 'alive'")
 		})
-		if err != nil || time.Since(start) > time.Minute {
-			t.Errorf("%s: after KILL QUERY of the greeting's thread id: %v in %v", server.Kind, err, time.Since(start))
-		}
+		assert.True(t, err == nil && time.Since(start) <= time.Minute, "%s: after KILL QUERY of the greeting's thread id: %v in %v", server.Kind, err, time.Since(start))
 		var id uint32
 		one, err := db.Conn(t.Context())
 		if err == nil {
 			err = one.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id)
 			defer one.Close()
 		}
-		if err != nil || id == 0 || id == c.Greeting.Thread {
-			t.Errorf("%s: CONNECTION_ID() = %d, %v", server.Kind, id, err)
-		}
+		assert.True(t, err == nil && id != 0 && id != c.Greeting.Thread, "%s: CONNECTION_ID() = %d, %v", server.Kind, id, err)
 		interrupted(t, server, p.Addr("a"), db)
 	}
 }
@@ -258,16 +218,10 @@ func interrupted(t *testing.T, server *servers.Server, addr string, db *sql.DB) 
 		args = append(args, "--ssl-mode=DISABLED", "--get-server-public-key")
 	}
 	cmd := server.ClientTo(addr, args...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }() // how it ends is its own affair
-	if err := running(t, db, "SLEEP(31)"); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, running(t, db, "SLEEP(31)"))
+	assert.NoError(t, cmd.Process.Signal(os.Interrupt))
 	if err := stopped(t, db, "SLEEP(31)"); err != nil {
 		t.Errorf("%s: after Ctrl-C: %v", server.Kind, err)
 		_ = cmd.Process.Kill() // Wait must come back

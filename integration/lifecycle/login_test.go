@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -43,22 +44,18 @@ var loginScripts = []loginScript{
 // is seen: rows go where they go natively, and get ids where a rule says so. Neither server runs it
 // behind COM_CHANGE_USER.
 func TestStateAfterLogin(t *testing.T) {
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			l := newLoginWorld(t, s)
-			for _, script := range loginScripts {
-				for _, change := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s, change user %v", script.name, change), func(t *testing.T) {
-						native := l.run(t, l.native, s.Addr, script, change)
-						ours := l.run(t, l.ruled, l.proxy.Addr("a"), script, change)
-						if native != ours {
-							t.Errorf("through the proxy:\n%s\nnatively:\n%s", ours, native)
-						}
-					})
-				}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		l := newLoginWorld(t, s)
+		for _, script := range loginScripts {
+			for _, change := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, change user %v", script.name, change), func(t *testing.T) {
+					native := l.run(t, l.native, s.Addr, script, change)
+					ours := l.run(t, l.ruled, l.proxy.Addr("a"), script, change)
+					assert.True(t, native == ours, "through the proxy:\n%s\nnatively:\n%s", ours, native)
+				})
 			}
-		})
-	}
+		}
+	})
 }
 
 // loginWorld is two pairs of databases: one with AUTO_INCREMENT, one with a rule.
@@ -73,9 +70,7 @@ func newLoginWorld(t *testing.T, s *servers.Server) *loginWorld {
 	l := &loginWorld{admin: harness.Open(t, s.Config(""), ""), native: harness.Database(t, s), ruled: harness.Database(t, s)}
 	exec := func(text string) {
 		t.Helper()
-		if _, err := l.admin.Exec(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		assert.Of(l.admin.Exec(text)).Must(t, text)
 	}
 	exec(fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s'", plainUser, plainPassword))
 	exec("GRANT SELECT, INSERT, DELETE ON *.* TO " + plainUser)
@@ -99,15 +94,9 @@ func (l *loginWorld) run(t *testing.T, db, addr string, script loginScript, chan
 	t.Helper()
 	named := func(text string) string { return strings.ReplaceAll(text, "DB", db) }
 	for _, text := range []string{"DELETE FROM DB.orders", "DELETE FROM DB_other.orders", "INSERT INTO DB.orders VALUES (-1,'fixed',1)"} {
-		if _, err := l.admin.Exec(named(text)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(l.admin.Exec(named(text))).Must(t)
 	}
-	setInit := func(init string) {
-		if _, err := l.admin.Exec("SET GLOBAL init_connect=?", named(init)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	setInit := func(init string) { assert.Of(l.admin.Exec("SET GLOBAL init_connect=?", named(init))).Must(t) }
 	var errs []string
 	err := replay.Do(func() {
 		cfg := replay.Config{Addr: addr, User: plainUser, Password: plainPassword, Schema: named(script.schema)}
@@ -130,27 +119,20 @@ func (l *loginWorld) run(t *testing.T, db, addr string, script loginScript, chan
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	return strings.Join(errs, "\n") + "\n" + l.rows(t, db)
 }
 
 func (l *loginWorld) rows(t *testing.T, db string) string {
 	t.Helper()
-	rows, err := l.admin.Query(fmt.Sprintf("SELECT 'ruled', id, b FROM %s.orders WHERE id >= 0 UNION ALL SELECT 'other', id, b FROM %[1]s_other.orders ORDER BY 2, 3", db))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(l.admin.Query(fmt.Sprintf("SELECT 'ruled', id, b FROM %s.orders WHERE id >= 0 UNION ALL SELECT 'other', id, b FROM %[1]s_other.orders ORDER BY 2, 3", db))).Must(t)
 	defer rows.Close()
 	var b strings.Builder
 	var first int64
 	for rows.Next() {
 		var table, text string
 		var id sql.NullInt64
-		if err := rows.Scan(&table, &id, &text); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, rows.Scan(&table, &id, &text))
 		at := "no id"
 		switch {
 		case id.Valid && id.Int64 == 0:
@@ -163,8 +145,6 @@ func (l *loginWorld) rows(t *testing.T, db string) string {
 		}
 		fmt.Fprintf(&b, "%s: %s, %q\n", table, at, text)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, rows.Err())
 	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 	"idproxy/integration/servers"
@@ -31,10 +32,7 @@ func from(t *testing.T, c *mysql.Config, host, addr string) *sql.DB {
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}}).DialContext(ctx, "tcp", addr)
 	}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := assert.Of(mysql.NewConnector(c)).Must(t)
 	pool := sql.OpenDB(connector)
 	t.Cleanup(func() { pool.Close() })
 	return pool
@@ -47,44 +45,29 @@ func haproxy(t *testing.T, addr, option string) (listens string) {
 	if err != nil {
 		program = "/usr/sbin/haproxy"
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	listens = l.Addr().String()
 	l.Close()
 	path := filepath.Join(t.TempDir(), "haproxy.cfg")
 	text := fmt.Sprintf("defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1m\n  timeout server 1m\nlisten a\n  bind %s\n  server idproxy %s %s\n", listens, addr, option)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	p, err := process.Start(process.Spec{Path: program, Args: []string{"-db", "-f", path}, Log: path + ".log"})
-	if err != nil {
-		t.Fatalf("%v: make test installs it", err)
-	}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.MustTrue(t, err == nil, "%v: make test installs it", err)
+	t.Cleanup(func() { assert.NoError(t, p.Kill()) })
 	for end := time.Now().Add(awhile); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", listens)
 		if err == nil {
 			conn.Close()
 			return listens
 		}
-		if time.Now().After(end) {
-			t.Fatalf("HAProxy: %v", err)
-		}
+		assert.MustTrue(t, !time.Now().After(end), "HAProxy: %v", err)
 	}
 }
 
 // seenAt is where a server believes that a client is.
 func seenAt(t *testing.T, pool *sql.DB) (host string) {
 	t.Helper()
-	if err := pool.QueryRow("SELECT SUBSTRING_INDEX(HOST, ':', 1) FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()").Scan(&host); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pool.QueryRow("SELECT SUBSTRING_INDEX(HOST, ':', 1) FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()").Scan(&host))
 	return host
 }
 
@@ -116,9 +99,7 @@ rules: [{table: %s.t, column: id, source: ids}]
 `, s.Addr, tt.accept, send, db)})
 			front := haproxy(t, p.Addr("a"), tt.option)
 			pool := from(t, s.Config(db), elsewhere, front)
-			if got := seenAt(t, pool); got != tt.want {
-				t.Errorf("the server sees %s, want %s", got, tt.want)
-			}
+			assert.Equal(t, "the server sees", seenAt(t, pool), tt.want)
 			harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 			granted := s.Config(db)
 			granted.User, granted.Passwd, granted.DBName = "there", "pw", ""
@@ -146,9 +127,7 @@ func TestOriginRefused(t *testing.T) {
 	s := harness.MariaDB(t)
 	db := harness.Database(t, s)
 	p := harness.Start(t, harness.Spec{Config: fmt.Sprintf("listeners:\n  - {name: a, listen: \"127.0.0.1:0\", upstream: %q, proxy_protocol: {accept: [%s/32]}}\n", s.Addr, elsewhere)})
-	if err := from(t, s.Config(db), "127.0.0.1", p.Addr("a")).Ping(); err != nil {
-		t.Fatalf("control: without a header from where none is expected: %v", err)
-	}
+	assert.Must(t, from(t, s.Config(db), "127.0.0.1", p.Addr("a")).Ping(), "control: without a header from where none is expected")
 	header := "PROXY TCP4 192.0.2.1 192.0.2.2 1000 3306\r\n"
 	for _, tt := range []struct{ name, host, sent, want string }{
 		{"no header", elsewhere, "\x01\x00\x00\x01\x00", "there is no PROXY header"},
@@ -158,16 +137,9 @@ func TestOriginRefused(t *testing.T) {
 		{"a stranger's header, version 2", "127.0.0.1", "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00", "a PROXY header from a network that proxy_protocol.accept does not have"},
 		{"a stranger's header", "127.0.0.1", header, "a PROXY header from a network that proxy_protocol.accept does not have"},
 	} {
-		conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.host)}}).Dial("tcp", p.Addr("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Write([]byte(tt.sent)); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(awhile)); err != nil {
-			t.Fatal(err)
-		}
+		conn := assert.Of((&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.host)}}).Dial("tcp", p.Addr("a"))).Must(t)
+		assert.Of(conn.Write([]byte(tt.sent))).Must(t)
+		assert.Must(t, conn.SetReadDeadline(time.Now().Add(awhile)))
 		var said strings.Builder
 		for b := make([]byte, 512); ; {
 			n, err := conn.Read(b)
@@ -177,11 +149,7 @@ func TestOriginRefused(t *testing.T) {
 			}
 		}
 		conn.Close()
-		if !strings.Contains(said.String(), tt.want) {
-			t.Errorf("%s: the client is told %q, want %q in it", tt.name, said.String(), tt.want)
-		}
+		assert.True(t, strings.Contains(said.String(), tt.want), "%s: the client is told %q, want %q in it", tt.name, said.String(), tt.want)
 	}
-	if strings.Contains(p.Log(), "192.0.2.1") {
-		t.Error("an address that nobody may tell is believed")
-	}
+	assert.True(t, !strings.Contains(p.Log(), "192.0.2.1"), "an address that nobody may tell is believed")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -34,9 +35,7 @@ limits: {id_wait: 5s}
 `, server.Addr, store.DSN(storeDB), db))
 	first := wireclient.Open(t, proxy.Addr("a"), db)
 	first.Must(t, "INSERT INTO t (a) VALUES (1)")
-	if err := store.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, store.Kill())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var failed, served atomic.Int64
@@ -66,11 +65,7 @@ limits: {id_wait: 5s}
 	if err := proxy.Poll(ctx, func() bool { return failed.Load() >= failures }); err != nil {
 		t.Errorf("%d INSERTs failed in five minutes: they wait for one another", failed.Load())
 	}
-	if err := store.Start(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, store.Start(t.Context()))
 	all.Wait()
-	if served.Load() != clients {
-		t.Errorf("%d of %d clients were served when the store was back", served.Load(), clients)
-	}
+	assert.True(t, served.Load() == clients, "%d of %d clients were served when the store was back", served.Load(), clients)
 }

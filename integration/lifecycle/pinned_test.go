@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -26,12 +27,10 @@ var pinned = []struct{ name, first, each string }{
 // that never end. Each client sees one error, and no statement ran without its answer.
 func TestDrainPinned(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			drainPinned(t, server)
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		drainPinned(t, server)
+	})
 }
 
 func drainPinned(t *testing.T, server *servers.Server) {
@@ -50,9 +49,7 @@ func drainPinned(t *testing.T, server *servers.Server) {
 	for client := range clients {
 		all.Go(func() {
 			name, took, err := insertPinned(server, p.Addr("a"), db, client, begun.Done)
-			if err == nil || replay.CodeOf(err) != 0 {
-				t.Errorf("%s: %v, want a connection that closes without a word", name, err)
-			}
+			assert.True(t, err != nil && replay.CodeOf(err) == 0, "%s: %v, want a connection that closes without a word", name, err)
 			mu.Lock()
 			defer mu.Unlock()
 			if took > time.Second {
@@ -63,23 +60,16 @@ func drainPinned(t *testing.T, server *servers.Server) {
 		})
 	}
 	begun.Wait()
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Signal(syscall.SIGTERM))
 	all.Wait()
 	if err := p.Wait(t.Context()); err != nil {
 		t.Errorf("idproxy ended with %v, want 0", err)
 	}
-	if strings.Contains(p.Log(), "cutting sessions") && slow == 0 {
-		t.Error("sessions were cut that could have ended between two statements")
-	}
+	assert.True(t, !strings.Contains(p.Log(), "cutting sessions") || slow != 0, "sessions were cut that could have ended between two statements")
 	for _, table := range []string{"kept", "ruled"} {
-		if n := harness.Count(t, direct, "SELECT COUNT(*) FROM "+table+" WHERE a IN ("+strings.Join(doubtful, ",")+")"); n > 0 {
-			t.Errorf("%d statements ran, and their clients do not know", n)
-		}
-		if n := harness.Count(t, direct, "SELECT COUNT(*) FROM "+table); n < clients {
-			t.Errorf("%s has %d rows only", table, n)
-		}
+		assert.LessOrEqual(t, "statements ran, and their clients do not know", harness.Count(t, direct, "SELECT COUNT(*) FROM "+table+" WHERE a IN ("+strings.Join(doubtful, ",")+")"), 0)
+		n := harness.Count(t, direct, "SELECT COUNT(*) FROM "+table)
+		assert.True(t, n >= clients, "%s has %d rows only", table, n)
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	sqldriver "github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
+	"idproxy/integration/servers"
 )
 
 // TestReloadPrepared: an INSERT that was prepared before a reload brought a rule for its table gets
@@ -24,25 +26,17 @@ func TestReloadPrepared(t *testing.T) {
 	}
 	enforced := fmt.Sprintf("  - {table: %s.late, column: id, source: ids}\n", db)
 	p := replay.StartProxy(t, harness.Spec{Config: rules("")})
-	conn, err := harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())).Must(t)
 	defer conn.Close()
 	for _, text := range []string{
 		"CREATE TABLE kept (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
 		"CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
 	} {
-		if _, err := conn.ExecContext(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(conn.ExecContext(t.Context(), text)).Must(t)
 	}
 	insert := map[string]func() (int64, error){}
 	for _, table := range []string{"kept", "late", "free"} {
-		st, err := conn.PrepareContext(t.Context(), "INSERT INTO "+table+" (a) VALUES (?)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := assert.Of(conn.PrepareContext(t.Context(), "INSERT INTO "+table+" (a) VALUES (?)")).Must(t)
 		defer st.Close()
 		insert[table] = func() (int64, error) {
 			result, err := st.ExecContext(t.Context(), 1)
@@ -54,9 +48,7 @@ func TestReloadPrepared(t *testing.T) {
 	}
 	want := func(table string, id int64) {
 		t.Helper()
-		if got, err := insert[table](); err != nil || got != id {
-			t.Errorf("%s: id %d, %v; want %d", table, got, err, id)
-		}
+		assert.Of(insert[table]()).Equal(t, table+": id", id)
 	}
 	want("kept", 5000)
 	want("late", 1)
@@ -64,9 +56,7 @@ func TestReloadPrepared(t *testing.T) {
 	reload := func(more string) {
 		t.Helper()
 		from := len(p.Log())
-		if err := p.Reload(rules(more)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Reload(rules(more)))
 		waitLog(t, p, from, `msg="configuration reloaded"`)
 	}
 	reload(enforced)
@@ -76,9 +66,7 @@ func TestReloadPrepared(t *testing.T) {
 	want("late", 5003)
 	reload(strings.Replace(enforced, "source: ids", "source: ids, mode: observe", 1))
 	want("late", 5004) // of the server's own counter
-	if _, err := conn.ExecContext(t.Context(), "DELETE FROM late"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(conn.ExecContext(t.Context(), "DELETE FROM late")).Must(t)
 	reload(enforced)
 	want("late", 5004)
 	want("kept", 5005)
@@ -87,46 +75,32 @@ func TestReloadPrepared(t *testing.T) {
 // TestReloadPreparedInSQL is the same for names, prepared while no table had a rule: from a literal
 // and from a variable.
 func TestReloadPreparedInSQL(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			db := harness.Database(t, server)
-			base := harness.OneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
-			p := replay.StartProxy(t, harness.Spec{Config: base})
-			conn, err := harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := harness.Database(t, server)
+		base := harness.OneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
+		p := replay.StartProxy(t, harness.Spec{Config: base})
+		conn, err := harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())
+		assert.Must(t, err)
+		defer conn.Close()
+		execute := func(texts ...string) (id int64) {
+			t.Helper()
+			for _, text := range texts {
+				result := assert.Of(conn.ExecContext(t.Context(), text)).Must(t, text)
+				id, _ = result.LastInsertId()
 			}
-			defer conn.Close()
-			execute := func(texts ...string) (id int64) {
-				t.Helper()
-				for _, text := range texts {
-					result, err := conn.ExecContext(t.Context(), text)
-					if err != nil {
-						t.Fatalf("%s: %v", text, err)
-					}
-					id, _ = result.LastInsertId()
-				}
-				return id
-			}
-			execute("CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "SET @q = 'INSERT INTO late (a) VALUES (2)'",
-				"PREPARE l FROM 'INSERT INTO "+db+".late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v", `PREPARE q FROM 'DO "x"'`)
-			from := len(p.Log())
-			rules := fmt.Sprintf("%srules: [{table: %s.late, column: id, source: ids}]\n", base, db)
-			if err := p.Reload(rules); err != nil {
-				t.Fatal(err)
-			}
-			waitLog(t, p, from, `msg="configuration reloaded"`)
-			execute("EXECUTE q") // unread, for what "x" is was not known: it cannot name the table
-			if id := execute("EXECUTE l"); id != 5000 {
-				t.Errorf("prepared from a literal: id %d, want 5000", id)
-			}
-			_, err = conn.ExecContext(t.Context(), "EXECUTE v") // whose text was not read
-			if e, ok := errors.AsType[*sqldriver.MySQLError](err); !ok || e.Number != mysql.ER_NOT_SUPPORTED_YET {
-				t.Errorf("EXECUTE v: %v, want error 1235", err)
-			}
-			if id := execute("PREPARE v FROM @q", "EXECUTE v"); id != 5001 {
-				t.Errorf("prepared anew from a variable: id %d, want 5001", id)
-			}
-		})
-	}
+			return id
+		}
+		execute("CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "SET @q = 'INSERT INTO late (a) VALUES (2)'",
+			"PREPARE l FROM 'INSERT INTO "+db+".late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v", `PREPARE q FROM 'DO "x"'`)
+		from := len(p.Log())
+		rules := fmt.Sprintf("%srules: [{table: %s.late, column: id, source: ids}]\n", base, db)
+		assert.Must(t, p.Reload(rules))
+		waitLog(t, p, from, `msg="configuration reloaded"`)
+		execute("EXECUTE q") // unread, for what "x" is was not known: it cannot name the table
+		assert.Equal(t, "prepared from a literal: id", execute("EXECUTE l"), 5000)
+		_, err = conn.ExecContext(t.Context(), "EXECUTE v") // whose text was not read
+		e, ok := errors.AsType[*sqldriver.MySQLError](err)
+		assert.True(t, ok && e.Number == mysql.ER_NOT_SUPPORTED_YET, "EXECUTE v: %v, want error 1235", err)
+		assert.Equal(t, "prepared anew from a variable: id", execute("PREPARE v FROM @q", "EXECUTE v"), 5001)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -18,13 +19,8 @@ import (
 // reloading asks a running idproxy to read another configuration, with the command.
 func reloading(t *testing.T, p *harness.Proxy, config string) (said string, err error) {
 	t.Helper()
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.WriteConfig(config); err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
+	assert.Must(t, p.WriteConfig(config))
 	out, err := exec.Command(program, "reload", "--admin", "unix:"+filepath.Join(p.Dir, "admin")).CombinedOutput()
 	return string(out), err
 }
@@ -43,16 +39,12 @@ func TestReloadBusy(t *testing.T) {
 	certificate()
 	db, direct, base := withFourSources(t, server, fmt.Sprintf("limits: {id_wait: 30s}\nadmin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin")))
 	base = strings.Replace(base, "upstream: ", "tls: {cert: server.pem, key: server.key}, upstream_tls: {mode: disabled}, upstream: ", 1)
-	if !strings.Contains(base, "server.pem") {
-		t.Fatal(base)
-	}
+	assert.MustTrue(t, strings.Contains(base, "server.pem"), "%v", base)
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: base})
 	c := serveCustomers(t, server, db, p.Addr("a"), 64)
 	waitCustomers(t, c, func() bool { return c.done() > 500 })
 	_, port, err := net.SplitHostPort(server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	config, source, reloads := base, "ids", width.Of(4, 20)
 	for i := range reloads {
 		before := c.done()
@@ -83,15 +75,11 @@ func TestReloadBusy(t *testing.T) {
 			i > 0 && !strings.Contains(said, fmt.Sprintf("listeners.more%d: removed", i-1)) {
 			t.Fatalf("idproxy reload: %v\n%s", err, said)
 		}
-		if err := serves(server, at); err != nil {
-			t.Errorf("the new listener: %v", err)
-		}
+		assert.NoError(t, serves(server, at), "the new listener")
 		waitCustomers(t, c, func() bool { return c.done() > before+500 })
 	}
 	c.end()
-	if c.count > 0 || c.pinned > 0 {
-		t.Errorf("%d failed in %d reloads, and %d in transactions: %v", c.count, reloads, c.pinned, c.failed)
-	}
+	assert.True(t, c.count <= 0 && c.pinned <= 0, "%d failed in %d reloads, and %d in transactions: %v", c.count, reloads, c.pinned, c.failed)
 	compareBooks(t, direct, c)
 	if n := strings.Count(p.Log(), `msg="certificates read again"`); n < reloads/4 { // a listener that is made anew reads its own
 		t.Errorf("certificates were read again %d times in %d reloads", n, reloads)
@@ -112,10 +100,7 @@ func TestReloadRefused(t *testing.T) {
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 	free := harness.FreeAddr(t)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer taken.Close()
 	listen := func(at string) string { return fmt.Sprintf("listen: '%s', upstream: '%s'}", at, server.Addr) }
 	for _, tt := range []struct{ name, config, want string }{
@@ -127,17 +112,12 @@ func TestReloadRefused(t *testing.T) {
 		{"no configuration", "nonsense: 1\n", "nonsense"},
 	} {
 		said, err := reloading(t, p, tt.config)
-		if err == nil || !strings.Contains(said, tt.want) {
-			t.Errorf("%s: %v, it says %s; want %q", tt.name, err, said, tt.want)
-		}
-		if err := serves(server, free); err == nil {
-			t.Errorf("%s: a listener of a refused configuration serves", tt.name)
-		}
+		assert.True(t, err != nil && strings.Contains(said, tt.want), "%s: %v, it says %s; want %q", tt.name, err, said, tt.want)
+		assert.Fails(t, tt.name+": a listener of a refused configuration serves", serves(server, free), "")
 		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 	}
-	if n, last := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), harness.Count(t, pool, "SELECT MAX(id) FROM t"); n != 7 || last != 5006 {
-		t.Errorf("%d rows up to id %d; want 7 up to 5006, from the source that was there", n, last)
-	}
+	n, last := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), harness.Count(t, pool, "SELECT MAX(id) FROM t")
+	assert.True(t, n == 7 && last == 5006, "%d rows up to id %d; want 7 up to 5006, from the source that was there", n, last)
 }
 
 // TestReloadMovedShard: what is known of a server says nothing of the one that takes its place, whose
@@ -157,20 +137,14 @@ func TestReloadMovedShard(t *testing.T) {
 	base := fmt.Sprintf("admin: {socket: 'unix:%s'}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", filepath.Join(dir, "admin"), name)
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(from.Addr) + base})
 	stays := openRaw(t, from, p.Addr("a"))
-	if err := replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (1)") }); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (1)") }))
 	if said, err := reloading(t, p, harness.OneListener(to.Addr)+base); err != nil {
 		t.Fatal(said)
 	}
 	fresh := openRaw(t, to, p.Addr("a"))
 	err := replay.Do(func() { replay.WantCode(fresh.Query("INSERT INTO "+name+".t (a) VALUES (1)"), 1467) })
-	if err != nil {
-		t.Errorf("the new server has greater ids than the source may give: %v", err)
-	}
-	if err := replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (2)") }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err, "the new server has greater ids than the source may give")
+	assert.NoError(t, replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (2)") }))
 }
 
 // TestUpgradeBehindReload: a successor has the sockets of the listeners that a reload added, and none of
@@ -188,18 +162,14 @@ func TestUpgradeBehindReload(t *testing.T) {
 		config string
 		served bool
 	}{{more, true}, {base, false}} {
-		if said, err := reloading(t, p, tt.config); err != nil {
-			t.Fatal(said)
-		}
+		said, err := reloading(t, p, tt.config)
+		assert.Must(t, err, said)
 		pids := l.PIDs()
 		l.upgrade()
 		ended(t, pids[len(pids)-1]) // what answers is the successor
-		if err := serves(server, p.Addr("a")); err != nil {
-			t.Errorf("the listener that stays: %v", err)
-		}
-		if err := serves(server, added); (err == nil) != tt.served {
-			t.Errorf("the other listener, want it served %v: %v", tt.served, err)
-		}
+		assert.NoError(t, serves(server, p.Addr("a")), "the listener that stays")
+		err = serves(server, added)
+		assert.True(t, (err == nil) == tt.served, "the other listener, want it served %v: %v", tt.served, err)
 	}
 }
 
@@ -232,26 +202,14 @@ func TestReloadMovedColumn(t *testing.T) {
 			p := harness.Start(t, harness.Spec{Dir: dir, Config: config(tt.before, "one")})
 			pool := harness.Open(t, server.Config(db), p.Addr("a"))
 			harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-			open, err := pool.Begin()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := open.Exec("INSERT INTO t (a) VALUES (1), (1), (1)"); err != nil {
-				t.Fatal(err)
-			}
-			if said, err := reloading(t, p, config(tt.after, tt.source)); err != nil {
-				t.Fatal(said)
-			}
-			result, err := pool.Exec("INSERT INTO t (a) VALUES (2)")
-			if err != nil {
-				t.Fatalf("an id of a row that is not committed came again: %v", err)
-			}
-			if id, err := result.LastInsertId(); err != nil || id < 4 {
-				t.Errorf("id %d, %v; want one above 3", id, err)
-			}
-			if err := open.Commit(); err != nil {
-				t.Error(err)
-			}
+			open := assert.Of(pool.Begin()).Must(t)
+			assert.Of(open.Exec("INSERT INTO t (a) VALUES (1), (1), (1)")).Must(t)
+			said, err := reloading(t, p, config(tt.after, tt.source))
+			assert.Must(t, err, said)
+			result := assert.Of(pool.Exec("INSERT INTO t (a) VALUES (2)")).Must(t, "an id of a row that is not committed came again")
+			id, err := result.LastInsertId()
+			assert.True(t, err == nil && id >= 4, "id %d, %v; want one above 3", id, err)
+			assert.NoError(t, open.Commit())
 		})
 	}
 }
@@ -278,9 +236,7 @@ func TestReloadMovedTables(t *testing.T) {
 	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 	for _, next := range []string{config("'b.{table}'", "one"), config("'a.{table}'", "other")} {
 		said, err := reloading(t, p, next)
-		if err == nil || !strings.Contains(said, "is not known to it: restart") {
-			t.Errorf("the reload says %s", said)
-		}
+		assert.True(t, err != nil && strings.Contains(said, "is not known to it: restart"), "the reload says %s", said)
 		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 	"idproxy/integration/replay"
@@ -32,19 +33,13 @@ func TestDrain(t *testing.T) {
 		addr := p.Addr("a")
 		locking := openRaw(t, server, server.Addr)
 		busy, idle, committing := openRaw(t, server, addr), openRaw(t, server, addr), openRaw(t, server, addr)
-		if err := replay.Do(func() {
+		assert.Must(t, replay.Do(func() {
 			locking.Must("DO GET_LOCK('drain', 0)")
 			committing.Must("BEGIN")
 			busy.SendQuery("SELECT GET_LOCK('drain', 300), 'finished'")
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if err := running(t, harness.Open(t, server.Config(""), server.Addr), "'drain', 300"); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		}))
+		assert.Must(t, running(t, harness.Open(t, server.Config(""), server.Addr), "'drain', 300"))
+		assert.Must(t, p.Signal(syscall.SIGTERM))
 		if err := replay.Do(func() {
 			idle.Drain()
 			committing.Must("SELECT 'still there'", "COMMIT")
@@ -70,13 +65,9 @@ func TestShutdownTimeout(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) + "shutdown_timeout: 1s\n"})
 		stuck := openRaw(t, server, p.Addr("a"))
-		if err := replay.Do(func() { stuck.Must("BEGIN") }); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, replay.Do(func() { stuck.Must("BEGIN") }))
 		start := time.Now()
-		if err := p.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Signal(syscall.SIGTERM))
 		if err := replay.Do(func() { stuck.Drain() }); err != nil || time.Since(start) < 800*time.Millisecond { // its last tenth may cut, too
 			t.Errorf("%s: it ended after %v, %v, want a second", server.Kind, time.Since(start), err)
 		}
@@ -93,9 +84,7 @@ func TestSignalsWhileItEnds(t *testing.T) {
 		p := harness.Start(t, harness.Spec{Config: harness.OneListener("127.0.0.1:1"), Plain: true})
 		var all sync.WaitGroup
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-			if err := p.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, p.Signal(syscall.SIGTERM))
 			all.Go(func() {
 				for {
 					select {
@@ -119,40 +108,25 @@ func TestSignalsWhileItEnds(t *testing.T) {
 func TestHangupWhileItComesUp(t *testing.T) {
 	t.Parallel()
 	program, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	store, err := net.Listen("tcp", "127.0.0.1:0") // it takes the question about a switch, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	dir := t.TempDir()
 	path := harness.WriteConfig(t, harness.OneListener("127.0.0.1:1")+fmt.Sprintf(`
 stores: {s: {mysql: {dsn: 'u:p@tcp(%s)/d'}}}
 sources: {ids: {segment: {store: s}}}
 rules: [{table: d.t, column: id, source: ids, mode: {switch: w}}]
 `, store.Addr()))
-	p, err := process.Start(process.Spec{Path: program, Args: []string{"serve", "--config", path}, Dir: dir, Log: filepath.Join(dir, "log")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Stop(time.Minute); err != nil {
-			t.Error(err)
-		}
-	})
+	p := assert.Of(process.Start(process.Spec{Path: program, Args: []string{"serve", "--config", path}, Dir: dir, Log: filepath.Join(dir, "log")})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, p.Stop(time.Minute)) })
 	asking, err := store.Accept()
 	if err == nil {
 		err = errors.Join(p.Signal(syscall.SIGHUP), store.Close(), asking.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := p.Poll(ctx, func() bool { return strings.Contains(p.Log(), `msg="configuration reloaded"`) }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, p.Poll(ctx, func() bool { return strings.Contains(p.Log(), `msg="configuration reloaded"`) }))
 }
 
 // waitLog waits until the proxy has logged something new that matches.
@@ -182,27 +156,21 @@ func TestReload(t *testing.T) {
 	reload := func(config, want string) string {
 		t.Helper()
 		from := len(p.Log())
-		if err := p.Reload(config); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Reload(config))
 		return waitLog(t, p, from, want)
 	}
 	insert := func(table string, check func(error)) {
 		t.Helper()
-		if err := replay.Do(func() { check(c.Query("INSERT INTO " + table + " (a) VALUES (1)")) }); err != nil {
-			t.Errorf("table %s: %v", table, err)
-		}
+		assert.NoError(t, replay.Do(func() { check(c.Query("INSERT INTO " + table + " (a) VALUES (1)")) }), "table", table)
 	}
 	fills := func(table string) { insert(table, replay.Check) }
 	relays := func(table string) {
 		insert(table, func(err error) { replay.WantCode(err, mysql.ER_NO_DEFAULT_FOR_FIELD) })
 	}
-	if err := replay.Do(func() {
+	assert.Must(t, replay.Do(func() {
 		c.Must("USE "+db, "SET sql_mode = 'STRICT_ALL_TABLES'",
 			"CREATE TABLE one (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE two (id BIGINT PRIMARY KEY, a INT)")
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	relays("one")
 	reload(base+rule("one"), `msg="configuration reloaded"`)
 	fills("one")
@@ -213,13 +181,9 @@ func TestReload(t *testing.T) {
 	reload(base+rule("two")+"ids: {http: {listen: '127.0.0.1:0'}}\n", `not reloaded.*ids: added needs a restart`)
 	fills("one")
 	relays("two")
-	if err := os.Remove(p.ConfigPath); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Remove(p.ConfigPath))
 	from := len(p.Log())
-	if err := p.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Signal(syscall.SIGHUP))
 	waitLog(t, p, from, `not reloaded.*no such file`)
 	fills("one")
 	reload(base+rule("two"), `msg="configuration reloaded"`)
@@ -235,9 +199,7 @@ func TestLimits(t *testing.T) {
 	addr := p.Addr("a")
 	first, second := openRaw(t, server, addr), openRaw(t, server, addr)
 	err := serves(server, addr)
-	if replay.CodeOf(err) != mysql.ER_CON_COUNT_ERROR || !strings.Contains(err.Error(), "limits.sessions") {
-		t.Errorf("third session: %v, want 1040 that names limits.sessions", err)
-	}
+	assert.True(t, replay.CodeOf(err) == mysql.ER_CON_COUNT_ERROR && strings.Contains(err.Error(), "limits.sessions"), "third session: %v, want 1040 that names limits.sessions", err)
 	first.Close()
 	third := openRaw(t, server, addr)
 	second.Close()
@@ -249,9 +211,7 @@ func TestLimits(t *testing.T) {
 	}); err != nil || time.Since(start) < 1900*time.Millisecond || time.Since(start) > time.Minute {
 		t.Errorf("a client that does not answer the greeting was cut after %v, %v; limits.handshake is 2s", time.Since(start), err)
 	}
-	if err := replay.Do(func() { third.Must("SELECT 'the limit is for logins alone'") }); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, replay.Do(func() { third.Must("SELECT 'the limit is for logins alone'") }))
 }
 
 // openSilent connects as soon as there is room, and reads the greeting.
@@ -282,9 +242,7 @@ func testNoLeaks(t *testing.T, engine string) {
 	count := func(sessions, held int) (opened, goroutines int) {
 		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) + "\nengine: " + engine + "\n", MayFail: true})
 		addr := p.Addr("a")
-		if err := serves(server, addr); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, serves(server, addr))
 		before := files(t, p)
 		for i := range sessions {
 			someSession(t, server, addr, i)
@@ -293,20 +251,15 @@ func testNoLeaks(t *testing.T, engine string) {
 		for i := 0; (files(t, p) > before || ended() < sessions+1) && i < 9000; i++ {
 			time.Sleep(20 * time.Millisecond)
 		}
-		if after := files(t, p); after > before {
-			t.Errorf("%d files open after %d sessions, %d before", after, sessions, before)
-		}
-		if n := ended(); n != sessions+1 {
-			t.Errorf("%d sessions ended, want %d", n, sessions+1)
-		}
+		after := files(t, p)
+		assert.True(t, after <= before, "%d files open after %d sessions, %d before", after, sessions, before)
+		assert.Equal(t, "sessions ended", ended(), sessions+1)
 		for range held {
 			openRaw(t, server, addr)
 		}
 		opened = files(t, p) - before
 		from := len(p.Log())
-		if err := p.Signal(syscall.SIGQUIT); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Signal(syscall.SIGQUIT))
 		<-p.Done()
 		return opened, strings.Count(p.Log()[from:], "\ngoroutine ")
 	}
@@ -316,9 +269,7 @@ func testNoLeaks(t *testing.T, engine string) {
 	if few == 0 || many > few+5 { // the runtime's own come and go
 		t.Errorf("%d goroutines after 500 sessions, %d after one", many, few)
 	}
-	if opened < 10 || engine == config.EngineGoroutines && held < few+10 {
-		t.Errorf("10 sessions hold %d files and %d goroutines: leaks would not be seen", opened, held-few)
-	}
+	assert.True(t, opened >= 10 && (engine != config.EngineGoroutines || held >= few+10), "10 sessions hold %d files and %d goroutines: leaks would not be seen", opened, held-few)
 }
 
 // someSession is a session that ends in a way chosen by i.
@@ -331,9 +282,8 @@ func someSession(t *testing.T, server *servers.Server, addr string, i int) {
 		return
 	case 1:
 		cfg.Password = replay.WrongPassword
-		if err := replay.Do(func() { replay.Login(cfg).Close() }); replay.CodeOf(err) != 1045 {
-			t.Errorf("session %d: %v", i, err)
-		}
+		err := replay.Do(func() { replay.Login(cfg).Close() })
+		assert.True(t, replay.CodeOf(err) == 1045, "session %d: %v", i, err)
 		return
 	}
 	err := replay.Do(func() {
@@ -347,17 +297,12 @@ func someSession(t *testing.T, server *servers.Server, addr string, i int) {
 			c.SendQuery("SELECT 'nobody waits for this'")
 		}
 	})
-	if err != nil {
-		t.Errorf("session %d: %v", i, err)
-	}
+	assert.NoError(t, err, "session", i)
 }
 
 // files counts the proxy's open files.
 func files(t *testing.T, p *harness.Proxy) int {
 	t.Helper()
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := assert.Of(os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))).Must(t)
 	return len(entries)
 }

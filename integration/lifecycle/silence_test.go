@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -17,9 +18,7 @@ func TestSilence(t *testing.T) {
 	pool.SetMaxOpenConns(1)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 	}
 	_, err := pool.Exec("CREATE TABLE t (a INT)")
 	must(err)
@@ -28,15 +27,11 @@ func TestSilence(t *testing.T) {
 	_, err = tx.Exec("INSERT INTO t VALUES (1)")
 	must(err)
 	waitLog(t, p, 0, `msg="limit reached".*limit=transaction_timeout.*ERROR 1927`)
-	if _, err := tx.Exec("INSERT INTO t VALUES (2)"); err == nil {
-		t.Error("the transaction goes on")
-	}
+	assert.Of(tx.Exec("INSERT INTO t VALUES (2)")).Fails(t, "the transaction goes on", "")
 	_ = tx.Rollback() // its connection is gone
 	rows := -1
 	must(pool.QueryRow("SELECT COUNT(*) FROM t").Scan(&rows))
 	waitLog(t, p, 0, `limit=idle_timeout`)
 	must(pool.QueryRow("SELECT COUNT(*) FROM t").Scan(&rows))
-	if rows != 0 {
-		t.Errorf("%d rows are there", rows)
-	}
+	assert.Equal(t, "rows are there", rows, 0)
 }

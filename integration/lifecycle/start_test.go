@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -19,18 +20,14 @@ import (
 func start(t *testing.T, args ...string) (status int, out string) {
 	t.Helper()
 	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	cmd := exec.Command(program, args...)
 	cmd.Dir = t.TempDir()
 	out, err = output(t, cmd)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), out
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	return 0, out
 }
 
@@ -100,9 +97,7 @@ func TestBadConfigurations(t *testing.T) {
 	t.Parallel()
 	for _, tt := range badConfigs {
 		path := filepath.Join(t.TempDir(), "idproxy.yaml")
-		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(path, []byte(tt.text), 0o600))
 		for _, command := range []string{"serve", "check"} {
 			status, out := start(t, command, "--config", path)
 			if status != 1 || !regexp.MustCompile(tt.want).MatchString(out) || !strings.Contains(out, path) || strings.Contains(out, "goroutine ") {
@@ -114,20 +109,13 @@ func TestBadConfigurations(t *testing.T) {
 
 // TestPortInUse starts a proxy on a port that is taken, beside a listener whose port is free.
 func TestPortInUse(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer ln.Close()
 	path := filepath.Join(t.TempDir(), "idproxy.yaml")
 	text := fmt.Sprintf("listeners: [{name: free, listen: '127.0.0.1:0', upstream: '127.0.0.1:1'}, {name: taken, listen: %q, upstream: '127.0.0.1:1'}]\n", ln.Addr())
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	status, out := start(t, "serve", "--config", path)
 	for _, want := range []string{"taken", ln.Addr().String(), "address already in use"} {
-		if status != 1 || !strings.Contains(out, want) {
-			t.Errorf("status %d, want 1 and %q:\n%s", status, want, out)
-		}
+		assert.True(t, status == 1 && strings.Contains(out, want), "status %d, want 1 and %q:\n%s", status, want, out)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -38,17 +39,12 @@ type unlike struct {
 
 func newUnlike(t *testing.T, server *servers.Server) *unlike {
 	u := &unlike{T: t, server: server, root: makeAccounts(t, server), schema: harness.Database(t, server), dir: t.TempDir()}
-	if _, err := u.root.Exec("CREATE TABLE " + u.schema + ".t (id BIGINT PRIMARY KEY, v VARCHAR(200) UNIQUE)"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(u.root.Exec("CREATE TABLE " + u.schema + ".t (id BIGINT PRIMARY KEY, v VARCHAR(200) UNIQUE)")).Must(t)
 	own := func(name string) string { return filepath.Join(server.Dir, name) }
 	ca, cert := own("ca.pem"), own("client.pem")
 	u.tls = trust(t, ca)
 	u.mutual = u.tls.Clone()
-	pair, err := tls.LoadX509KeyPair(cert, own("client.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := assert.Of(tls.LoadX509KeyPair(cert, own("client.key"))).Must(t)
 	u.mutual.Certificates = []tls.Certificate{pair}
 
 	out := map[string]string{
@@ -157,9 +153,7 @@ func TestUnlike(t *testing.T) {
 							for _, state := range []string{"cold", "warm"} {
 								logins++
 								what := fmt.Sprintf("%s %s %s %s %t", a.user, in, out, state, compressed)
-								if err := understood(func() error { return u.insert(a.user, in, out, what, compressed) }); err != nil {
-									t.Errorf("%s: %v", what, err)
-								}
+								assert.NoError(t, understood(func() error { return u.insert(a.user, in, out, what, compressed) }), what)
 								if !width.Matrix() {
 									compressed = !compressed
 								}
@@ -227,30 +221,26 @@ func TestUnlikeClients(t *testing.T) {
 			}
 		}
 	}
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			u := newUnlike(t, server)
-			for i, a := range accounts[server.Kind] {
-				guesses := []string{""}
-				if a.user == "a_sha256" {
-					guesses = append(guesses, "--default-auth=sha256_password")
-				}
-				for j, pair := range pairs {
-					for _, guess := range guesses {
-						all := algorithms[server.Kind]
-						one := (i + j) % len(all)
-						for _, algorithm := range width.Of(all[one:one+1], all) {
-							u.forget()
-							what := fmt.Sprintf("%s %s %s %s %s", a.user, pair[0], pair[1], guess, algorithm)
-							if err := u.commandLine(a.user, pair[0], pair[1], what, algorithm, guess); err != nil {
-								t.Errorf("%s: %v", what, err)
-							}
-						}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		u := newUnlike(t, server)
+		for i, a := range accounts[server.Kind] {
+			guesses := []string{""}
+			if a.user == "a_sha256" {
+				guesses = append(guesses, "--default-auth=sha256_password")
+			}
+			for j, pair := range pairs {
+				for _, guess := range guesses {
+					all := algorithms[server.Kind]
+					one := (i + j) % len(all)
+					for _, algorithm := range width.Of(all[one:one+1], all) {
+						u.forget()
+						what := fmt.Sprintf("%s %s %s %s %s", a.user, pair[0], pair[1], guess, algorithm)
+						assert.NoError(t, u.commandLine(a.user, pair[0], pair[1], what, algorithm, guess), what)
 					}
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // commandLine is insert with the server's own client.
@@ -306,13 +296,10 @@ func TestUnlikeWire(t *testing.T) {
 					c.Must("SELECT CURRENT_USER(), '" + replay.Value + "'")
 					replay.Check(c.ChangeUser("a_empty", "", ""))
 				}
-				if err := c.ChangeUser(user, replay.WrongPassword, ""); replay.CodeOf(err) != 1045 {
-					t.Errorf("%s %s: a wrong password: %v", way, user, err)
-				}
+				err := c.ChangeUser(user, replay.WrongPassword, "")
+				assert.True(t, replay.CodeOf(err) == 1045, "%s %s: a wrong password: %v", way, user, err)
 			})
-			if err != nil {
-				t.Errorf("%s: change to %s: %v", way, user, err)
-			}
+			assert.NoError(t, err, way+": change to "+user)
 		}
 	}
 	for _, user := range []string{"a_sha2", "a_sha256"} {
@@ -327,15 +314,13 @@ func TestUnlikeWire(t *testing.T) {
 					replay.Login(replay.Config{Addr: addr, User: user, Password: replay.Password, Garble: garble}).Close()
 				}))
 			}
-			if direct, proxied := login(server.Addr), login(u.proxy.Addr("plain-verified")); direct != proxied || !strings.Contains(direct, "1045") {
-				t.Errorf("%s: %s: %s, directly %s", user, what, proxied, direct)
-			}
+			direct, proxied := login(server.Addr), login(u.proxy.Addr("plain-verified"))
+			assert.True(t, direct == proxied && strings.Contains(direct, "1045"), "%s: %s: %s, directly %s", user, what, proxied, direct)
 		}
 		u.forget()
 		huge := replay.Config{Addr: u.proxy.Addr("plain-verified"), User: user, Password: replay.Password, Garble: func([]byte) []byte { return make([]byte, 5000) }}
-		if err := replay.Do(func() { replay.Login(huge).Close() }); replay.CodeOf(err) != 1045 || !strings.Contains(err.Error(), "larger than any password") {
-			t.Errorf("%s: 5000 bytes: %v", user, err)
-		}
+		err := replay.Do(func() { replay.Login(huge).Close() })
+		assert.True(t, replay.CodeOf(err) == 1045 && strings.Contains(err.Error(), "larger than any password"), "%s: 5000 bytes: %v", user, err)
 	}
 }
 
@@ -388,7 +373,5 @@ listeners:
 			t.Errorf("listener %s, TLS %t: cipher %q, %v; want an error with %q", tt.listener, tt.tls != nil, cipher, err, tt.want)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "in")); err != nil {
-		t.Error(err)
-	}
+	assert.Of(os.Stat(filepath.Join(dir, "in"))).NoError(t)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -40,9 +41,7 @@ func (l *line) signal(sig syscall.Signal) (pid int) {
 	l.t.Helper()
 	pids := l.PIDs()
 	pid = pids[len(pids)-1]
-	if err := syscall.Kill(pid, sig); err != nil {
-		l.t.Fatal(err)
-	}
+	assert.Must(l.t, syscall.Kill(pid, sig))
 	return pid
 }
 
@@ -226,13 +225,9 @@ func withFourSources(t *testing.T, server *servers.Server, more string) (db stri
 	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT NOT NULL, file BIGINT NOT NULL, pooled BIGINT NOT NULL, fixed BIGINT NOT NULL, a VARCHAR(40) UNIQUE, KEY (id), KEY (file), KEY (pooled), KEY (fixed))")
 	config = harness.OneListener(server.Addr) + more + fmt.Sprintf(fourSources, harness.StoreDSN(server, kept), db)
 	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	out, err := exec.Command(program, "worker", "--config", harness.WriteConfig(t, config), "add", "64", "--new-pool").CombinedOutput() // else INSERTs would wait for it
-	if err != nil {
-		t.Fatalf("idproxy worker add: %v\n%s", err, out)
-	}
+	assert.Must(t, err, "idproxy worker add", string(out))
 	return db, direct, config
 }
 
@@ -240,35 +235,22 @@ func withFourSources(t *testing.T, server *servers.Server, more string) (db stri
 func compareBooks(t *testing.T, direct *sql.DB, c *customers) {
 	t.Helper()
 	rows := map[string]bool{}
-	found, err := direct.QueryContext(t.Context(), "SELECT a FROM t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := assert.Of(direct.QueryContext(t.Context(), "SELECT a FROM t")).Must(t)
 	defer found.Close()
 	for found.Next() {
 		var a string
-		if err := found.Scan(&a); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, found.Scan(&a))
 		rows[a] = true
 	}
-	if err := found.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, found.Err())
 	for _, a := range c.acked {
-		if !rows[a] {
-			t.Errorf("row %s was acknowledged, and is lost", a)
-		}
+		assert.True(t, rows[a], "row %s was acknowledged, and is lost", a)
 	}
 	for _, a := range c.doubtful {
-		if rows[a] {
-			t.Errorf("row %s was committed, and its client does not know", a)
-		}
+		assert.True(t, !rows[a], "row %s was committed, and its client does not know", a)
 	}
 	for _, column := range fourColumns {
-		if n := harness.Count(t, direct, "SELECT COUNT(*) - COUNT(DISTINCT "+column+") FROM t"); n > 0 {
-			t.Errorf("%d ids of column %s are there twice", n, column)
-		}
+		assert.LessOrEqual(t, "ids of column "+column+" are there twice", harness.Count(t, direct, "SELECT COUNT(*) - COUNT(DISTINCT "+column+") FROM t"), 0)
 	}
 	t.Logf("compared: %d rows", len(rows))
 	t.Logf("%d errors of sessions in transactions", c.pinned)
@@ -286,17 +268,13 @@ func TestUpgrade(t *testing.T) {
 		fmt.Sprintf("admin: {socket: 'unix:%s'}\nids: {redis: {listen: 'unix:%s'}, http: {listen: 'unix:%s'}}\n", socket("admin"), socket("redis"), socket("http"))
 	l := &line{harness.Start(t, harness.Spec{Dir: dir, Config: config}), t}
 	c := serveCustomers(t, server, db, l.Addr("a"), 64)
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	upgrades := width.Of(4, 20)
 	for i := range upgrades {
 		before := c.done()
 		if i == 0 { // by the command
-			if out, err := exec.Command(program, "upgrade", "--admin", "unix:"+socket("admin")).CombinedOutput(); err != nil {
-				t.Fatalf("idproxy upgrade: %v\n%s", err, out)
-			}
+			out, err := exec.Command(program, "upgrade", "--admin", "unix:"+socket("admin")).CombinedOutput()
+			assert.Must(t, err, "idproxy upgrade", string(out))
 		} else {
 			l.upgrade()
 		}
@@ -316,21 +294,16 @@ func TestUpgrade(t *testing.T) {
 	}
 	asksAll(t, server, socket)
 	c.end()
-	if c.count > 0 {
-		t.Errorf("%d failed in %d upgrades: %v", c.count, upgrades, c.failed)
-	}
-	if most := 4 * upgrades; c.pinned > most {
-		t.Errorf("sessions that stay saw %d errors in %d upgrades, want %d at most", c.pinned, upgrades, most)
-	}
+	assert.True(t, c.count <= 0, "%d failed in %d upgrades: %v", c.count, upgrades, c.failed)
+	most := 4 * upgrades
+	assert.True(t, c.pinned <= most, "sessions that stay saw %d errors in %d upgrades, want %d at most", c.pinned, upgrades, most)
 	compareBooks(t, direct, c)
 	l.signal(syscall.SIGTERM)
 	for _, pid := range l.PIDs() {
 		ended(t, pid)
 	}
 	for _, name := range []string{"u", "admin", "redis", "http"} {
-		if _, err := os.Lstat(socket(name)); err == nil {
-			t.Errorf("the last one leaves socket %s behind", name)
-		}
+		assert.Of(os.Lstat(socket(name))).Fails(t, "the last one leaves socket "+name+" behind", "")
 	}
 }
 
@@ -359,9 +332,7 @@ func asksAll(t *testing.T, server *servers.Server, socket func(string) string) {
 		if _, err = conn.Write([]byte(talk[0])); err == nil {
 			_, err = conn.Read(got)
 		}
-		if err != nil || string(got) != talk[1] {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, talk[1])
-		}
+		assert.True(t, err == nil && string(got) == talk[1], "%s: %q, %v; want %q", name, got, err, talk[1])
 		_ = conn.Close() // it was read from
 	}
 }
@@ -378,13 +349,9 @@ func TestUpgradeControls(t *testing.T) {
 		p := harness.Start(t, spec)
 		c := serveCustomers(t, server, db, addr, 8)
 		waitCustomers(t, c, func() bool { return c.done() > 100 })
-		if err := p.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Signal(syscall.SIGTERM))
 		waitCustomers(t, c, func() bool { return c.saw("connect: ", "refused") })
-		if err := p.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Wait(t.Context()))
 		harness.Start(t, spec)
 		before := c.done()
 		waitCustomers(t, c, func() bool { return c.done() > before })
@@ -392,22 +359,12 @@ func TestUpgradeControls(t *testing.T) {
 	t.Run("sharing", func(t *testing.T) {
 		width.Wide(t, "that a stale reading gives ids twice is tested in idsource/file")
 		db, _, config := withFourSources(t, server, "drain: {delay: 6s}\nshutdown_timeout: 12s\n")
-		program, err := harness.BuildFaults()
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := assert.Of(harness.BuildFaults()).Must(t)
 		dir := t.TempDir()
 		faults := harness.NewFaults(t, filepath.Join(dir, "faults"))
 		faults.NoShare()
-		p, err := harness.Launch(t.Context(), program, harness.Spec{Dir: dir, Config: config, Env: []string{faults.Env()}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := p.Stop(time.Minute); err != nil {
-				t.Error(err)
-			}
-		})
+		p := assert.Of(harness.Launch(t.Context(), program, harness.Spec{Dir: dir, Config: config, Env: []string{faults.Env()}})).Must(t)
+		t.Cleanup(func() { assert.NoError(t, p.Stop(time.Minute)) })
 		l := &line{p, t}
 		c := serveCustomers(t, server, db, p.Addr("a"), 8)
 		waitCustomers(t, c, func() bool { return c.done() > 100 })
@@ -433,40 +390,21 @@ func TestUpgradeFails(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
 	built, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary, err := os.ReadFile(built)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
+	binary := assert.Of(os.ReadFile(built)).Must(t)
 	dir := t.TempDir()
 	program, admin := filepath.Join(dir, "idproxy"), "unix:"+filepath.Join(dir, "admin")
 	install := func(text []byte) { // as package managers do: the old file goes on running
 		t.Helper()
-		if err := os.WriteFile(program+".new", text, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(program+".new", program); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(program+".new", text, 0o700))
+		assert.Must(t, os.Rename(program+".new", program))
 	}
 	install(binary)
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer taken.Close()
 	config := harness.OneListener(server.Addr) + "admin: {socket: '" + admin + "'}\nsources: {ids: {segment: {step: 50}}}\n"
-	p, err := harness.Launch(t.Context(), program, harness.Spec{Dir: dir, Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Stop(time.Minute); err != nil {
-			t.Error(err)
-		}
-	})
+	p := assert.Of(harness.Launch(t.Context(), program, harness.Spec{Dir: dir, Config: config})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, p.Stop(time.Minute)) })
 	l := &line{p, t}
 	for _, tt := range []struct {
 		name, config, want string
@@ -479,33 +417,19 @@ func TestUpgradeFails(t *testing.T) {
 		{"no program", config, "exec format error", []byte("\x7fELF")},
 	} {
 		install(tt.program)
-		if err := os.WriteFile(p.ConfigPath, []byte(tt.config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(p.ConfigPath, []byte(tt.config), 0o600))
 		out, err := exec.Command(built, "upgrade", "--admin", admin).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), tt.want) {
-			t.Errorf("%s: %v, %s; want %q", tt.name, err, out, tt.want)
-		}
-		if !strings.Contains(p.Log(), `msg="not upgraded, this process goes on"`) {
-			t.Errorf("%s: the log does not say so", tt.name)
-		}
-		if err := serves(server, p.Addr("a")); err != nil {
-			t.Errorf("%s: the old one does not go on: %v", tt.name, err)
-		}
+		assert.True(t, err != nil && strings.Contains(string(out), tt.want), "%s: %v, %s; want %q", tt.name, err, out, tt.want)
+		assert.True(t, strings.Contains(p.Log(), `msg="not upgraded, this process goes on"`), "%s: the log does not say so", tt.name)
+		assert.NoError(t, serves(server, p.Addr("a")), tt.name+": the old one does not go on")
 	}
 	install(binary)
-	if err := os.WriteFile(p.ConfigPath, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(p.ConfigPath, []byte(config), 0o600))
 	l.upgrade()
 	ended(t, p.PID())
-	if err := serves(server, p.Addr("a")); err != nil {
-		t.Errorf("the successor does not serve: %v", err)
-	}
+	assert.NoError(t, serves(server, p.Addr("a")), "the successor does not serve")
 	out, err := exec.Command(built, "status", "--admin", admin).CombinedOutput()
-	if err != nil {
-		t.Errorf("idproxy status: %v\n%s", err, out)
-	}
+	assert.NoError(t, err, "idproxy status", string(out))
 }
 
 // TestSystemd starts idproxy as systemd does, with sockets that are open, on which a client waits
@@ -515,9 +439,7 @@ func TestSystemd(t *testing.T) {
 	server := harness.MariaDB(t)
 	dir := t.TempDir()
 	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer told.Close()
 	hears := func(want string) {
 		t.Helper()
@@ -528,49 +450,27 @@ func TestSystemd(t *testing.T) {
 			t.Fatalf("systemd is told %q, %v; want %q", b[:n], err, want)
 		}
 	}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	local, err := net.Listen("unix", filepath.Join(dir, "u"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
+	local := assert.Of(net.Listen("unix", filepath.Join(dir, "u"))).Must(t)
 	local.(*net.UnixListener).SetUnlinkOnClose(false)
-	spare, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	spare := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
+	program := assert.Of(harness.Build()).Must(t)
 	path, log := filepath.Join(dir, "idproxy.yaml"), filepath.Join(dir, "log")
 	config := fmt.Sprintf("listeners: [{name: a, listen: %q, upstream: %q}, {name: u, listen: 'unix:%s', upstream: %q}]\n", tcp.Addr(), server.Addr, local.Addr(), server.Addr)
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(config), 0o600))
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$@"`, "sh", program, "serve", "--config", path)
 	cmd.Env = append(os.Environ(), "LISTEN_FDS=3", "NOTIFY_SOCKET="+told.LocalAddr().String())
 	for _, l := range []interface{ File() (*os.File, error) }{tcp.(*net.TCPListener), local.(*net.UnixListener), spare.(*net.TCPListener)} {
-		f, err := l.File()
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := assert.Of(l.File()).Must(t)
 		defer f.Close()
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
-	out, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := assert.Of(os.Create(log)).Must(t)
 	defer out.Close()
 	cmd.Stderr = out
 	waiting := make(chan error, 1)
 	go func() { waiting <- serves(server, tcp.Addr().String()) }() // before there is an idproxy
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, cmd.Start())
 	serving := cmd.Process.Pid
 	t.Cleanup(func() {
 		_ = syscall.Kill(serving, syscall.SIGKILL) // it has ended, unless the test failed
@@ -578,44 +478,24 @@ func TestSystemd(t *testing.T) {
 	})
 	hears("READY=1")
 	for _, l := range []net.Listener{tcp, local, spare} {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.Close())
 	}
-	if err := <-waiting; err != nil {
-		t.Errorf("who waited: %v", err)
-	}
-	if err := syscall.Kill(serving, syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, <-waiting, "who waited")
+	assert.Must(t, syscall.Kill(serving, syscall.SIGHUP))
 	hears(`RELOADING=1\nMONOTONIC_USEC=\d+`)
 	hears("READY=1")
-	if err := syscall.Kill(serving, syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, syscall.Kill(serving, syscall.SIGUSR2))
 	hears(`READY=1|MAINPID=\d+`) // two processes say that
 	hears(`READY=1|MAINPID=\d+`)
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(log)).Must(t)
 	found := regexp.MustCompile(`msg="a successor serves" process\.pid=(\d+)`).FindStringSubmatch(string(text))
-	if found == nil || !strings.Contains(string(text), `msg="a socket of systemd is of no listener" listen=`+spare.Addr().String()) {
-		t.Fatalf("the log:\n%s", text)
-	}
+	assert.MustTrue(t, found != nil && strings.Contains(string(text), `msg="a socket of systemd is of no listener" listen=`+spare.Addr().String()), "the log:\n%s", text)
 	ended(t, serving)
-	if serving, err = strconv.Atoi(found[1]); err != nil {
-		t.Fatal(err)
-	}
-	if err := serves(server, tcp.Addr().String()); err != nil {
-		t.Error(err)
-	}
-	if err := syscall.Kill(serving, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	serving, err = strconv.Atoi(found[1])
+	assert.Must(t, err)
+	assert.NoError(t, serves(server, tcp.Addr().String()))
+	assert.Must(t, syscall.Kill(serving, syscall.SIGTERM))
 	hears("STOPPING=1")
 	ended(t, serving)
-	if _, err := os.Lstat(filepath.Join(dir, "u")); err != nil {
-		t.Errorf("systemd's socket is gone: %v", err)
-	}
+	assert.Of(os.Lstat(filepath.Join(dir, "u"))).NoError(t, "systemd's socket is gone")
 }

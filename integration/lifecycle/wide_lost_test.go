@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/wireclient"
 )
@@ -30,9 +31,7 @@ rules: [{table: %s.t, column: pid, source: public_id}]
 			s.Must(t, "INSERT INTO t (a) VALUES (0)")
 			e := loseDuring(t, r, s, fault)
 			m := named.FindStringSubmatch(e.Message)
-			if e.Code != 1158 || m == nil || m[3] != db+".t" {
-				t.Fatalf("%s: %v", kind, e)
-			}
+			assert.MustTrue(t, e.Code == 1158 && m != nil && m[3] == db+".t", "%s: %v", kind, e)
 			if got := direct.Value(t, "SELECT COUNT(*) FROM t WHERE pid BETWEEN "+m[1]+" AND "+m[2]); got != want {
 				t.Errorf("%s: %s rows with the ids %s to %s, want %s", kind, got, m[1], m[2], want)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -35,9 +36,7 @@ func TestVanishingClient(t *testing.T) {
 			},
 		} {
 			c := openRaw(t, server, p.Addr("a"))
-			if err := replay.Do(func() { cut(c) }); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			assert.NoError(t, replay.Do(func() { cut(c) }), name)
 			c.Close()
 			if err := threadEnds(t.Context(), db, c.Greeting.Thread); err != nil {
 				t.Errorf("%s, client vanishes %s: %v", server.Kind, name, err)
@@ -148,19 +147,14 @@ func TestBinlogDump(t *testing.T) {
 			p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
 			db := harness.Open(t, server.Config(""), "")
 			for _, text := range []string{"CREATE DATABASE b", "CREATE TABLE b.t (a INT, b LONGTEXT)", "INSERT INTO b.t VALUES (1, 'one'), (2, '" + strings.Repeat("x", 300000) + "')"} {
-				if _, err := db.Exec(text); err != nil {
-					t.Fatal(err)
-				}
+				assert.Of(db.Exec(text)).Must(t)
 			}
 			cfg := replay.Config{Addr: server.Addr, User: servers.AppUser, Password: servers.AppPassword}
 			direct := replay.Run(cfg, replay.Session{Name: "dump", Run: dumpSession})
 			cfg.Addr = p.Addr("a")
-			if err := replay.Differ(direct, replay.Run(cfg, replay.Session{Name: "dump", Run: dumpSession})); err != nil {
-				t.Error(err)
-			}
-			if n := direct.C.Got.Len(); n < 300000 {
-				t.Errorf("the dump is of %d bytes", n)
-			}
+			assert.NoError(t, replay.Differ(direct, replay.Run(cfg, replay.Session{Name: "dump", Run: dumpSession})))
+			n := direct.C.Got.Len()
+			assert.True(t, n >= 300000, "the dump is of %d bytes", n)
 			follow(t, server, p.Addr("a"))
 		})
 	}
@@ -192,18 +186,11 @@ func follow(t *testing.T, server *servers.Server, addr string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	db := harness.Open(t, server.Config("b"), addr)
-	if _, err := db.ExecContext(ctx, "SET GLOBAL binlog_format = 'ROW'"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(db.ExecContext(ctx, "SET GLOBAL binlog_format = 'ROW'")).Must(t)
 	fresh := harness.Open(t, server.Config("b"), addr)
-	if _, err := fresh.ExecContext(ctx, "INSERT INTO t VALUES (3, 'written while it waits')"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(fresh.ExecContext(ctx, "INSERT INTO t VALUES (3, 'written while it waits')")).Must(t)
 	for {
-		event, err := events.GetEvent(ctx)
-		if err != nil {
-			t.Fatalf("the row does not come: %v", err)
-		}
+		event := assert.Of(events.GetEvent(ctx)).Must(t, "the row does not come")
 		if rows, ok := event.Event.(*replication.RowsEvent); ok && fmt.Sprint(rows.Rows[0][0]) == "3" {
 			return
 		}

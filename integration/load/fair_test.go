@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
@@ -36,9 +37,7 @@ func TestSmallBesideLarge(t *testing.T) {
 		for range readers {
 			reading.Go(func() {
 				for range results {
-					if err := readAll(pool, large); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, readAll(pool, large))
 				}
 			})
 		}

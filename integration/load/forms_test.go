@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 // loadCase is one statement and its file.
@@ -61,14 +63,12 @@ var quoted = regexp.MustCompile("`[a-z0-9_]+`\\.|test\\d+\\.")
 
 func TestLoadData(t *testing.T) {
 	t.Parallel()
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			w := newLoadWorld(t, s)
-			for _, c := range loadCases {
-				w.compare(c)
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		w := newLoadWorld(t, s)
+		for _, c := range loadCases {
+			w.compare(c)
+		}
+	})
 }
 
 // compare runs a case on both sides.
@@ -82,9 +82,7 @@ func (w *loadWorld) compare(c loadCase) {
 		shown[i] = generatedIDs.ReplaceAllString(shown[i], `"new"`)
 		l.Exec("DROP TABLE t")
 	}
-	if shown[0] != shown[1] {
-		t.Errorf("%s: %s\n%q\nnative:\n%s\nthrough idproxy:\n%s", c.name, c.sql, c.file, shown[0], shown[1])
-	}
+	assert.True(t, shown[0] == shown[1], "%s: %s\n%q\nnative:\n%s\nthrough idproxy:\n%s", c.name, c.sql, c.file, shown[0], shown[1])
 }
 
 var generatedIDs = regexp.MustCompile(`"1\d{6}"`)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 	"idproxy/integration/width"
@@ -63,22 +64,15 @@ func TestIdleSessions(t *testing.T) {
 	filled := time.Since(began)
 	time.Sleep(time.Second) // what logged in has become idle
 	each := float64(usage(t, p.Process).RSS-empty.RSS) / float64(n)
-	if n >= enough && each > worth {
-		t.Errorf("an idle session takes %.0f bytes, want %d at most", each, worth)
-	}
+	assert.True(t, n < enough || !(each > worth), "an idle session takes %.0f bytes, want %d at most", each, worth)
 	for i, c := range clients {
-		if err := ping(c); err != nil {
-			t.Fatalf("session %d after it was idle: %v", i, err)
-		}
+		assert.Must(t, ping(c), "session", i, "after it was idle")
 	}
 	began = time.Now()
-	if err := p.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Signal(syscall.SIGTERM))
 	for i, c := range clients {
-		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Fatalf("session %d at SIGTERM: %v, want the end of the connection", i, err)
-		}
+		_, err := c.Read(make([]byte, 1))
+		assert.MustTrue(t, errors.Is(err, io.EOF), "session %d at SIGTERM: %v, want the end of the connection", i, err)
 		c.Close()
 	}
 	t.Logf("compared: %d sessions", n)
@@ -89,25 +83,18 @@ func TestIdleSessions(t *testing.T) {
 // it may, up to n.
 func raiseFiles(t *testing.T, n int) (files int) {
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	raised := syscall.Rlimit{Cur: max(limit.Max, uint64(n)), Max: max(limit.Max, uint64(n))} // root may
 	if syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised) == nil {
 		return int(raised.Cur)
 	}
 	limit.Cur = limit.Max
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	return int(limit.Cur)
 }
 
 func usage(t *testing.T, p *process.Process) process.Usage {
-	u, err := p.Usage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := assert.Of(p.Usage()).Must(t)
 	return u
 }
 
@@ -124,10 +111,7 @@ var (
 // startWaiting starts a stand-in for a server: it lets everybody in, answers each command with OK,
 // and waits. A real one would need a thread, or 256 KiB, for each of 20,000 connections.
 func startWaiting(t *testing.T) net.Addr {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 	"idproxy/proxy/wire"
@@ -27,9 +28,7 @@ import (
 // shop.orders.
 func limited(t *testing.T, limits string) (p *harness.Proxy, metric func(name string) float64) {
 	dir, err := os.MkdirTemp("", "limits") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "admin")
 	p = harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(
@@ -40,17 +39,11 @@ func limited(t *testing.T, limits string) (p *harness.Proxy, metric func(name st
 	}}}
 	return p, func(name string) float64 {
 		t.Helper()
-		r, err := admin.Get("http://idproxy/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := assert.Of(admin.Get("http://idproxy/metrics")).Must(t)
 		defer r.Body.Close()
 		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
 			if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-				n, err := strconv.ParseFloat(value, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := assert.Of(strconv.ParseFloat(value, 64)).Must(t)
 				return n
 			}
 		}
@@ -116,13 +109,9 @@ func TestSlowLogins(t *testing.T) {
 		served, refused, longest := 0, 0, time.Duration(0)
 		var said error // to one that was refused
 		for i := range silent {
-			c, err := net.Dial("tcp", p.Addr("a"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := wire.ReadPacket(c, 1<<10); err != nil {
-				t.Fatal(err)
-			}
+			c := assert.Of(net.Dial("tcp", p.Addr("a"))).Must(t)
+			_, _, err := wire.ReadPacket(c, 1<<10)
+			assert.Must(t, err)
 			_, _ = c.Write([]byte("\x00\x10\x00\x01")) // a login of 4 KiB begins; some have been refused
 			slow.add(c)
 			if i%most == most-1 && i < silent-1 {
@@ -173,9 +162,7 @@ func TestHeldMemory(t *testing.T) {
 		for range 16 {
 			sending.Go(func() {
 				for c := range at {
-					if _, err := c.Write(statement[from:to]); err != nil {
-						t.Error(err)
-					}
+					assert.Of(c.Write(statement[from:to])).NoError(t)
 				}
 			})
 		}
@@ -186,17 +173,11 @@ func TestHeldMemory(t *testing.T) {
 		sending.Wait()
 	}
 	for i := range conns {
-		c, err := enter(p.Addr("a"), i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := assert.Of(enter(p.Addr("a"), i)).Must(t)
 		defer c.Close()
 		conns[i] = c
 	}
-	other, err := enter(p.Addr("a"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := assert.Of(enter(p.Addr("a"), 0)).Must(t)
 	defer other.Close()
 	send(0, sent)
 	took := time.Duration(0)
@@ -204,14 +185,11 @@ func TestHeldMemory(t *testing.T) {
 		send(sent, sent+1)
 		sent++
 		began := time.Now()
-		if err := ping(other); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, ping(other))
 		took = max(took, time.Since(began))
 	}
-	if n := metric("idproxy_held_bytes"); n > held || n == 0 {
-		t.Errorf("%.0f bytes are held, want some, and %d at most", n, held)
-	}
+	n := metric("idproxy_held_bytes")
+	assert.True(t, !(n > held) && n != 0, "%.0f bytes are held, want some, and %d at most", n, held)
 	peak := usage(t, p.Process).PeakRSS
 	t.Logf("%d sessions in the middle of statements of %d MiB: %d MiB at most, another one is answered within %v", sessions, size>>20, peak>>20, took.Round(time.Microsecond))
 	if peak > 2*held+spare {
@@ -235,9 +213,7 @@ func TestHeldMemory(t *testing.T) {
 			decided++
 		}
 	}
-	if refused == 0 {
-		t.Error("none was refused")
-	}
+	assert.True(t, refused != 0, "none was refused")
 	for deadline := time.Now().Add(time.Minute); metric("idproxy_held_bytes") != 0; time.Sleep(50 * time.Millisecond) { // a reply comes before its statement is let go
 		if time.Now().After(deadline) {
 			t.Fatalf("in the end %.0f bytes are held", metric("idproxy_held_bytes"))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -19,10 +20,7 @@ import (
 // number.
 func loadRounds(t *testing.T) int {
 	if v := os.Getenv("IDPROXY_LOAD_ROUNDS"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := assert.Of(strconv.Atoi(v)).Must(t)
 		return n
 	}
 	return width.Of(250, 1000)
@@ -100,46 +98,42 @@ func randomFile(r *rand.Rand, f loadForm) string {
 // The rows that the server reads of a file are the same, ids aside, whoever put the ids in.
 func TestLoadDataRandom(t *testing.T) {
 	t.Parallel()
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			w := newLoadWorld(t, s)
-			w.create("CREATE TABLE t (id BIGINT PRIMARY KEY AUTO, a VARBINARY(400) NOT NULL DEFAULT 'd', b VARBINARY(400), u INT UNIQUE) AUTO_INCREMENT=1000001 DEFAULT CHARSET utf8mb4")
-			seed, loaded, refused := uint64(1), 0, 0
-			if v := os.Getenv("IDPROXY_LOAD_SEED"); v != "" {
-				seed, _ = strconv.ParseUint(v, 10, 64)
-			}
-			for i := range loadRounds(t) {
-				r := rand.New(rand.NewPCG(seed, uint64(i)))
-				form := randomForm(r, s.Kind)
-				file := randomFile(r, form)
-				native, filled := random(w.native, form, file), random(w.filled, form, file)
-				switch {
-				case strings.Contains(filled, "idproxy"): // refused or broken off, by name
-					refused++
-					if w.filled.Conn.PingContext(t.Context()) != nil {
-						w.filled = harness.NewLoader(t, s.Config(w.filledDB), w.proxy.Addr("a"))
-					}
-				case native != filled:
-					t.Errorf("round %d: %s\n%q\nnative:\n%s\nthrough idproxy:\n%s", i, form.sql, file, native, filled)
-					if t.Failed() && i > 3000 {
-						return
-					}
-				case bytes.Contains([]byte(native), []byte("new")):
-					loaded++
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		w := newLoadWorld(t, s)
+		w.create("CREATE TABLE t (id BIGINT PRIMARY KEY AUTO, a VARBINARY(400) NOT NULL DEFAULT 'd', b VARBINARY(400), u INT UNIQUE) AUTO_INCREMENT=1000001 DEFAULT CHARSET utf8mb4")
+		seed, loaded, refused := uint64(1), 0, 0
+		if v := os.Getenv("IDPROXY_LOAD_SEED"); v != "" {
+			seed, _ = strconv.ParseUint(v, 10, 64)
+		}
+		for i := range loadRounds(t) {
+			r := rand.New(rand.NewPCG(seed, uint64(i)))
+			form := randomForm(r, s.Kind)
+			file := randomFile(r, form)
+			native, filled := random(w.native, form, file), random(w.filled, form, file)
+			switch {
+			case strings.Contains(filled, "idproxy"): // refused or broken off, by name
+				refused++
+				if w.filled.Conn.PingContext(t.Context()) != nil {
+					w.filled = harness.NewLoader(t, s.Config(w.filledDB), w.proxy.Addr("a"))
 				}
-				w.native.Exec("DELETE FROM t")
-				w.filled.Exec("DELETE FROM t")
+			case native != filled:
+				t.Errorf("round %d: %s\n%q\nnative:\n%s\nthrough idproxy:\n%s", i, form.sql, file, native, filled)
+				if t.Failed() && i > 3000 {
+					return
+				}
+			case bytes.Contains([]byte(native), []byte("new")):
+				loaded++
 			}
-			if f := (loadForm{sql: loadCSV + "(a,b)"}); random(w.native, f, "x,y\n") == random(w.filled, f, "x,z\n") {
-				t.Error("a row that differs is not noticed")
-			}
-			t.Logf("compared: %d files, seed %d", loadRounds(t), seed)
-			t.Logf("%d files with rows, %d refused or broken off", loaded, refused)
-			if n := loadRounds(t); loaded < n/3 || refused > n/3 {
-				t.Error("too few files were loaded")
-			}
-		})
-	}
+			w.native.Exec("DELETE FROM t")
+			w.filled.Exec("DELETE FROM t")
+		}
+		f := (loadForm{sql: loadCSV + "(a,b)"})
+		assert.True(t, random(w.native, f, "x,y\n") != random(w.filled, f, "x,z\n"), "a row that differs is not noticed")
+		t.Logf("compared: %d files, seed %d", loadRounds(t), seed)
+		t.Logf("%d files with rows, %d refused or broken off", loaded, refused)
+		n := loadRounds(t)
+		assert.True(t, loaded >= n/3 && refused <= n/3, "too few files were loaded")
+	})
 }
 
 // invalid is MySQL's error for a broken character, which shows what happens to be in a buffer.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -52,40 +53,36 @@ var loadWorlds = []struct {
 
 func TestLoadDataTables(t *testing.T) {
 	t.Parallel()
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			w := newLoadWorld(t, s)
-			for _, c := range loadWorlds {
-				if c.mysql && s.Kind != servers.MySQL {
-					continue
-				}
-				if c.table == "" {
-					c.table = loadTable
-				} else if !strings.Contains(c.table, "PARTITION") {
-					c.table += " AUTO_INCREMENT=1000001"
-				}
-				w.create(strings.Replace(c.table, "KEY AUTO)", "KEY AUTO,", 1))
-				var shown [2]string
-				for i, l := range []*harness.Loader{w.native, w.filled} {
-					if c.before != "" {
-						l.Exec(c.before)
-					}
-					l.Exec("SET @seen = NULL")
-					shown[i] = generatedIDs.ReplaceAllString(quoted.ReplaceAllString(shownWithoutAlias(l, c.sql, c.file), ""), `"new"`)
-					l.Exec("COMMIT")
-					l.Exec("UNLOCK TABLES")
-					l.Exec("SET sql_mode=DEFAULT, lc_messages=DEFAULT")
-					l.Exec("DROP TABLE t")
-				}
-				if strings.Contains(c.table, "PARTITION") { // its counter begins at 1
-					shown[0] = strings.NewReplacer(`"1" "1" "x"`, `"new" "new" "x"`, `"2" "2" "y"`, `"new" "new" "y"`).Replace(shown[0])
-				}
-				if shown[0] != shown[1] {
-					t.Errorf("%s: %s\n%q\nnative:\n%s\nthrough idproxy:\n%s", c.name, c.sql, c.file, shown[0], shown[1])
-				}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		w := newLoadWorld(t, s)
+		for _, c := range loadWorlds {
+			if c.mysql && s.Kind != servers.MySQL {
+				continue
 			}
-		})
-	}
+			if c.table == "" {
+				c.table = loadTable
+			} else if !strings.Contains(c.table, "PARTITION") {
+				c.table += " AUTO_INCREMENT=1000001"
+			}
+			w.create(strings.Replace(c.table, "KEY AUTO)", "KEY AUTO,", 1))
+			var shown [2]string
+			for i, l := range []*harness.Loader{w.native, w.filled} {
+				if c.before != "" {
+					l.Exec(c.before)
+				}
+				l.Exec("SET @seen = NULL")
+				shown[i] = generatedIDs.ReplaceAllString(quoted.ReplaceAllString(shownWithoutAlias(l, c.sql, c.file), ""), `"new"`)
+				l.Exec("COMMIT")
+				l.Exec("UNLOCK TABLES")
+				l.Exec("SET sql_mode=DEFAULT, lc_messages=DEFAULT")
+				l.Exec("DROP TABLE t")
+			}
+			if strings.Contains(c.table, "PARTITION") { // its counter begins at 1
+				shown[0] = strings.NewReplacer(`"1" "1" "x"`, `"new" "new" "x"`, `"2" "2" "y"`, `"new" "new" "y"`).Replace(shown[0])
+			}
+			assert.True(t, shown[0] == shown[1], "%s: %s\n%q\nnative:\n%s\nthrough idproxy:\n%s", c.name, c.sql, c.file, shown[0], shown[1])
+		}
+	})
 }
 
 // shownWithoutAlias is shown for tables that may be locked under one name only.
@@ -100,118 +97,97 @@ func shownWithoutAlias(l *harness.Loader, statement, file string) string {
 // A table with several columns that get ids, and one that another session changes: the number of
 // fields must not be believed.
 func TestLoadDataColumns(t *testing.T) {
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			db := harness.Database(t, s)
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		db := harness.Database(t, s)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}}
 rules:     [{table: %[2]s.t, column: id, source: ids}, {table: %[2]s.t, column: nr, source: numbers}]
 `, s.Addr, db))
-			direct, l := harness.NewLoader(t, s.Config(db), ""), harness.NewLoader(t, s.Config(db), proxy.Addr("a"))
-			direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50), nr INT NOT NULL)")
-			load := func(list, file, want string) {
-				t.Helper()
-				if got := l.Load(loadCSV+list, strings.NewReader(file)); !strings.HasPrefix(got, "affected") {
-					t.Errorf("%s: %s", list, got)
-				}
-				if got := direct.Rows("SELECT * FROM t ORDER BY id"); got != want {
-					t.Errorf("%s:\n%s\nwant\n%s", list, got, want)
-				}
-				direct.Exec("DELETE FROM t")
-			}
-			load("(a)", "x\ny\n", "\"1\" \"x\" \"1000\" \n\"2\" \"y\" \"1001\" \n")
-			load("(a, nr)", "x,0\ny,7\n", "\"17\" \"x\" \"1016\" \n\"18\" \"y\" \"7\" \n")
-			load("", "0,x,0\n", "\"33\" \"x\" \"1032\" \n")
-			direct.Exec("ALTER TABLE t ADD first VARCHAR(50) FIRST")
-			load("", "0,0,x,0\n1,50,y,2\n", "\"0\" \"49\" \"x\" \"1048\" \n\"1\" \"50\" \"y\" \"2\" \n")
-		})
-	}
+		direct, l := harness.NewLoader(t, s.Config(db), ""), harness.NewLoader(t, s.Config(db), proxy.Addr("a"))
+		direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50), nr INT NOT NULL)")
+		load := func(list, file, want string) {
+			t.Helper()
+			got := l.Load(loadCSV+list, strings.NewReader(file))
+			assert.True(t, strings.HasPrefix(got, "affected"), "%s: %s", list, got)
+			assert.Equal(t, list, direct.Rows("SELECT * FROM t ORDER BY id"), want)
+			direct.Exec("DELETE FROM t")
+		}
+		load("(a)", "x\ny\n", "\"1\" \"x\" \"1000\" \n\"2\" \"y\" \"1001\" \n")
+		load("(a, nr)", "x,0\ny,7\n", "\"17\" \"x\" \"1016\" \n\"18\" \"y\" \"7\" \n")
+		load("", "0,x,0\n", "\"33\" \"x\" \"1032\" \n")
+		direct.Exec("ALTER TABLE t ADD first VARCHAR(50) FIRST")
+		load("", "0,0,x,0\n1,50,y,2\n", "\"0\" \"49\" \"x\" \"1048\" \n\"1\" \"50\" \"y\" \"2\" \n")
+	})
 }
 
 // The servers' own clients load a file, several in one session, and one that is not there.
 func TestLoadDataClients(t *testing.T) {
 	t.Parallel()
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			w := newLoadWorld(t, s)
-			w.create(loadTable)
-			file := filepath.Join(t.TempDir(), "f")
-			if err := os.WriteFile(file, []byte(strings.Repeat("x\n", 100000)), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			load := "LOAD DATA LOCAL INFILE '" + file + "' INTO TABLE t (a); "
-			cmd := s.ClientTo(w.proxy.Addr("a"), "--local-infile=1", "--force", "--skip-column-names", w.filledDB,
-				"-e", load+"SELECT LAST_INSERT_ID()=(SELECT MIN(id) FROM t); "+load+"SELECT COUNT(*), COUNT(DISTINCT id) FROM t; LOAD DATA LOCAL INFILE '/nowhere' INTO TABLE t (a)")
-			out, _ := cmd.CombinedOutput() // its status is that of the file that is not there
-			if got := string(out); !strings.Contains(got, "/nowhere") || !strings.Contains(got, "1\n200000") || !strings.Contains(got, "200000\t200000") {
-				t.Errorf("the client says %q", got)
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		w := newLoadWorld(t, s)
+		w.create(loadTable)
+		file := filepath.Join(t.TempDir(), "f")
+		assert.Must(t, os.WriteFile(file, []byte(strings.Repeat("x\n", 100000)), 0o644))
+		load := "LOAD DATA LOCAL INFILE '" + file + "' INTO TABLE t (a); "
+		cmd := s.ClientTo(w.proxy.Addr("a"), "--local-infile=1", "--force", "--skip-column-names", w.filledDB,
+			"-e", load+"SELECT LAST_INSERT_ID()=(SELECT MIN(id) FROM t); "+load+"SELECT COUNT(*), COUNT(DISTINCT id) FROM t; LOAD DATA LOCAL INFILE '/nowhere' INTO TABLE t (a)")
+		out, _ := cmd.CombinedOutput() // its status is that of the file that is not there
+		got := string(out)
+		assert.True(t, strings.Contains(got, "/nowhere") && strings.Contains(got, "1\n200000") && strings.Contains(got, "200000\t200000"), "the client says %q", got)
+	})
 }
 
 // What a server reads itself, what it would read later, and what only looks like a load goes in
 // without ids, and is refused.
 func TestLoadDataRefused(t *testing.T) {
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			w := newLoadWorld(t, s)
-			w.create(loadTable)
-			for _, c := range []struct{ sql, says string }{
-				{"LOAD DATA INFILE '/nowhere' INTO TABLE t (a)", "LOAD DATA without LOCAL"},
-				{"LOAD XML LOCAL INFILE 'f' INTO TABLE t ROWS IDENTIFIED BY '<r>'", "LOAD XML"},
-				{"PREPARE s FROM 'LOAD DATA LOCAL INFILE \"f\" INTO TABLE t (a)'", "LOAD DATA in a prepared statement"},
-				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '' ENCLOSED BY '' (a)", "rows of a fixed size"},
-				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t CHARACTER SET utf16 (a)", "character set utf16"},
-				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a) SET id = 7", "SET names the generated column id"},
-				{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '1' (a)", "a digit that separates"},
-			} {
-				got := w.filled.Load(c.sql, strings.NewReader("x\n"))
-				if s.Kind == servers.MySQL && strings.HasPrefix(c.sql, "PREPARE") { // it prepares no LOAD DATA
-					c.says = "not supported in the prepared statement protocol yet"
-				} else if !strings.Contains(got, "Error 1235 (42000)") {
-					t.Errorf("%s: %s", c.sql, got)
-				}
-				if !strings.Contains(got, c.says) {
-					t.Errorf("%s: %s", c.sql, got)
-				}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		w := newLoadWorld(t, s)
+		w.create(loadTable)
+		for _, c := range []struct{ sql, says string }{
+			{"LOAD DATA INFILE '/nowhere' INTO TABLE t (a)", "LOAD DATA without LOCAL"},
+			{"LOAD XML LOCAL INFILE 'f' INTO TABLE t ROWS IDENTIFIED BY '<r>'", "LOAD XML"},
+			{"PREPARE s FROM 'LOAD DATA LOCAL INFILE \"f\" INTO TABLE t (a)'", "LOAD DATA in a prepared statement"},
+			{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '' ENCLOSED BY '' (a)", "rows of a fixed size"},
+			{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t CHARACTER SET utf16 (a)", "character set utf16"},
+			{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a) SET id = 7", "SET names the generated column id"},
+			{"LOAD DATA LOCAL INFILE 'f' INTO TABLE t FIELDS TERMINATED BY '1' (a)", "a digit that separates"},
+		} {
+			got := w.filled.Load(c.sql, strings.NewReader("x\n"))
+			if s.Kind == servers.MySQL && strings.HasPrefix(c.sql, "PREPARE") { // it prepares no LOAD DATA
+				c.says = "not supported in the prepared statement protocol yet"
+			} else if !strings.Contains(got, "Error 1235 (42000)") {
+				t.Errorf("%s: %s", c.sql, got)
 			}
-			if got := w.filled.Rows("SELECT COUNT(*) FROM t"); got != "\"0\" \n" {
-				t.Errorf("rows: %s", got)
-			}
-		})
-	}
+			assert.Contains(t, c.sql, got, c.says)
+		}
+		assert.Equal(t, "rows", w.filled.Rows("SELECT COUNT(*) FROM t"), "\"0\" \n")
+	})
 }
 
 // TestLoadDataStrictFirst: text for an id, under a sql_mode that is not strict behind the first row
 // of a table without transactions.
 func TestLoadDataStrictFirst(t *testing.T) {
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			w := newLoadWorld(t, s)
-			seen := map[string]bool{}
-			for _, engine := range []string{"MyISAM", "InnoDB"} {
-				for _, mode := range []string{"", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"} {
-					for _, file := range []string{"5,x\nabc,y\n,z\n", "abc,x\n5,y\n", "5,x\n\n", "0,x\n0.4z,y\n\\N,z\n"} {
-						w.create("CREATE TABLE t (id BIGINT PRIMARY KEY AUTO, a VARCHAR(20)) ENGINE=" + engine + " AUTO_INCREMENT=1000001")
-						var shown [2]string
-						for i, l := range []*harness.Loader{w.native, w.filled} {
-							l.Exec("SET sql_mode='" + mode + "'")
-							l.Load("LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE t FIELDS TERMINATED BY ','", strings.NewReader(file))
-							shown[i] = l.Rows("SELECT IF(id>1000000,'new',id), a FROM t ORDER BY a")
-							l.Exec("SET sql_mode=DEFAULT")
-							l.Exec("DROP TABLE t")
-						}
-						if seen[shown[0]] = true; shown[0] != shown[1] {
-							t.Errorf("%s, %q, %q: %s, natively %s", engine, mode, file, shown[1], shown[0])
-						}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		w := newLoadWorld(t, s)
+		seen := map[string]bool{}
+		for _, engine := range []string{"MyISAM", "InnoDB"} {
+			for _, mode := range []string{"", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"} {
+				for _, file := range []string{"5,x\nabc,y\n,z\n", "abc,x\n5,y\n", "5,x\n\n", "0,x\n0.4z,y\n\\N,z\n"} {
+					w.create("CREATE TABLE t (id BIGINT PRIMARY KEY AUTO, a VARCHAR(20)) ENGINE=" + engine + " AUTO_INCREMENT=1000001")
+					var shown [2]string
+					for i, l := range []*harness.Loader{w.native, w.filled} {
+						l.Exec("SET sql_mode='" + mode + "'")
+						l.Load("LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE t FIELDS TERMINATED BY ','", strings.NewReader(file))
+						shown[i] = l.Rows("SELECT IF(id>1000000,'new',id), a FROM t ORDER BY a")
+						l.Exec("SET sql_mode=DEFAULT")
+						l.Exec("DROP TABLE t")
 					}
+					seen[shown[0]] = true
+					assert.True(t, shown[0] == shown[1], "%s, %q, %q: %s, natively %s", engine, mode, file, shown[1], shown[0])
 				}
 			}
-			if len(seen) < 5 {
-				t.Errorf("natively %v", seen)
-			}
-		})
-	}
+		}
+		assert.True(t, len(seen) >= 5, "natively %v", seen)
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
@@ -35,13 +36,9 @@ func (g *ids) take(db execer, rows int) (first int64) {
 	if err == nil {
 		first, err = r.LastInsertId()
 	}
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	assert.Must(g.t, err)
 	for id := first; id < first+int64(rows); id++ {
-		if g.seen[id] {
-			g.t.Fatalf("id %d was given before", id)
-		}
+		assert.MustTrue(g.t, !g.seen[id], "id %d was given before", id)
 		g.seen[id] = true
 	}
 	return first
@@ -56,9 +53,7 @@ func (s *site) through(proxy, shard int) *sql.DB {
 func (g *ids) lose(db execer, rows int) {
 	g.t.Helper()
 	first := g.take(db, rows)
-	if _, err := db.Exec(fmt.Sprintf("DELETE FROM %s WHERE id BETWEEN %d AND %d", g.table, first, first+int64(rows)-1)); err != nil {
-		g.t.Fatal(err)
-	}
+	assert.Of(db.Exec(fmt.Sprintf("DELETE FROM %s WHERE id BETWEEN %d AND %d", g.table, first, first+int64(rows)-1))).Must(g.t)
 }
 
 // hold keeps a table in a transaction, until that ends.
@@ -73,17 +68,13 @@ func (s *site) inUse(db *sql.DB, table string) *sql.Tx {
 	if err == nil {
 		_, err = tx.Exec("SELECT * FROM " + table + " WHERE id = 1 FOR UPDATE")
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	assert.Must(s.t, err)
 	return tx
 }
 
 func (s *site) commit(tx *sql.Tx) {
 	s.t.Helper()
-	if err := tx.Commit(); err != nil {
-		s.t.Fatal(err)
-	}
+	assert.Must(s.t, tx.Commit())
 }
 
 // start runs a step, and returns what gives its status and what it says.
@@ -111,17 +102,14 @@ func (g *ids) during(args string, shard int, many, last bool) {
 		g.lose(tx, 1)
 	}
 	g.commit(tx)
-	if out := <-done; !strings.HasPrefix(out, "status 0\n") {
-		g.t.Fatalf("migrate %s: %s", args, out)
-	}
+	out := <-done
+	assert.MustTrue(g.t, strings.HasPrefix(out, "status 0\n"), "migrate %s: %s", args, out)
 }
 
 // forget removes the plan, so that the next step makes another one.
 func (s *site) forget() {
 	s.t.Helper()
-	if err := os.Remove(s.plan); err != nil {
-		s.t.Fatal(err)
-	}
+	assert.Must(s.t, os.Remove(s.plan))
 }
 
 // waiting waits until a step wants a table for itself.
@@ -153,18 +141,15 @@ func TestTableInUse(t *testing.T) {
 		s.begin("observe")
 		given.during("--run lift", shard, true, true)
 		s.must("--run lift --back")
-		if n := s.counter(shard, "events"); n > 600_000 {
-			t.Errorf("the counter stays at %d", n)
-		}
+		assert.LessOrEqual(t, "the counter stays at", s.counter(shard, "events"), 600_000)
 		given.lose(db, 10)
 		s.must("--run lift")
 		given.during("--run lift --back", shard, false, true)
 		given.lose(db, 10)
 		s.must("--run lift")
 		given.during("--run lift --back", shard, true, false)
-		if n := s.counter(shard, "events"); n < 1_000_000_000 {
-			t.Errorf("the counter is at %d, where the band was used", n)
-		}
+		n := s.counter(shard, "events")
+		assert.True(t, n >= 1_000_000_000, "the counter is at %d, where the band was used", n)
 		given.lose(db, 10)
 		s.begin("lift", "enforce", "watch")
 		given.during("--run drop --force", shard, true, true)
@@ -185,14 +170,11 @@ func TestBatchInUse(t *testing.T) {
 	s.waiting(0, "events")
 	given.take(tx, 3000)
 	s.commit(tx)
-	if out := <-done; !strings.HasPrefix(out, "status 0\n") {
-		t.Fatal(out)
-	}
+	out := <-done
+	assert.MustTrue(t, strings.HasPrefix(out, "status 0\n"), "%v", out)
 	harness.MustExec(t, s.direct(0, s.shop), "DELETE FROM events WHERE id > 10")
 	s.must("--run lift --back")
-	if n := s.counter(0, "events"); n > 500_000 {
-		t.Errorf("the counter stays at %d", n)
-	}
+	assert.LessOrEqual(t, "the counter stays at", s.counter(0, "events"), 500_000)
 	given.lose(s.direct(0, s.shop), 1)
 }
 
@@ -299,13 +281,9 @@ func TestBeyondLast(t *testing.T) {
 	s.begin("observe")
 	s.refuses("--run lift", "the counter of "+s.shop+".events has been at 950000001, and source ids goes on at 1000000", "idproxy source set ids --key "+s.shop+".events 975000000\n")
 	st := mainStore(t, s.proxies[0])
-	if err := st.Segments.Advance(t.Context(), s.shop+".events", 1_000_000_000); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Segments.Advance(t.Context(), s.shop+".events", 1_000_000_000))
 	s.refuses("--run lift", "source ids goes on at 1000000000, above its last, 999999999: it has no id left for "+s.shop+".events")
-	if err := st.Keys.Set(t.Context(), s.shop+".events", 975_000_000); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Keys.Set(t.Context(), s.shop+".events", 975_000_000))
 	s.begin("lift", "enforce")
 	s.ids("events").take(s.through(0, 0), 1)
 }
@@ -318,25 +296,18 @@ func TestKilledLift(t *testing.T) {
 	s.begin("observe")
 	first, last := s.hold(0, "events"), s.hold(1, "orders")
 	c := s.command("--run", "lift")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.Start())
 	s.waiting(0, "events")
 	given.lose(db, 2000)
 	s.commit(first)
 	s.waiting(1, "orders")
-	if n := s.counter(0, "orders"); n < 1_000_000_000 {
-		t.Fatalf("the counter is at %d", n)
-	}
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	n := s.counter(0, "orders")
+	assert.MustTrue(t, n >= 1_000_000_000, "the counter is at %d", n)
+	assert.Must(t, c.Process.Kill())
 	_ = c.Wait()
 	s.commit(last)
 	s.must("--run lift --back")
-	if n := s.counter(0, "orders"); n > 500_000 {
-		t.Errorf("the counter stays at %d", n)
-	}
+	assert.LessOrEqual(t, "the counter stays at", s.counter(0, "orders"), 500_000)
 	given.lose(db, 1)
 }
 
@@ -358,9 +329,7 @@ func TestBackApart(t *testing.T) {
 		}
 	}
 	// orders got none, and counts from where it was.
-	if n := s.counter(0, "orders"); n > 10_000 {
-		t.Errorf("the counter of orders stays at %d", n)
-	}
+	assert.LessOrEqual(t, "the counter of orders stays at", s.counter(0, "orders"), 10_000)
 }
 
 // TestNextPlan: a plan that comes behind another one gives no id of a band again, and none of where another
@@ -401,9 +370,8 @@ func TestMingled(t *testing.T) {
 	for range 3 {
 		given.lose(s.direct(0, s.shop), 1)
 	}
-	if n := s.counter(0, "events"); n < 1_000_000 || n > 1_000_100 {
-		t.Fatalf("the counter is at %d: it did not follow", n)
-	}
+	n := s.counter(0, "events")
+	assert.MustTrue(t, n >= 1_000_000 && n <= 1_000_100, "the counter is at %d: it did not follow", n)
 	what := ".sock may have ids of source ids in memory that shard shard0 has given, too: the counter of " + s.shop + ".events was at 1000004. Restart the proxy"
 	s.refuses("--run drop", "the counter of "+s.shop+".events is at 1000004, not in its band")
 	s.refuses("--run lift", "1 of 6 counters were lifted", what, "step lift: NOT done")
@@ -439,9 +407,8 @@ func TestMingledWhileWaiting(t *testing.T) {
 	given.lose(around, 1)
 	s.commit(through)
 	s.commit(around)
-	if out := <-done; !strings.Contains(out, "the counter of "+s.shop+".events was at 1000002. Restart the proxy") {
-		t.Error(out)
-	}
+	out := <-done
+	assert.True(t, strings.Contains(out, "the counter of "+s.shop+".events was at 1000002. Restart the proxy"), "%v", out)
 	for i := range s.proxies {
 		s.restart(i, s.config)
 	}
@@ -466,23 +433,17 @@ func TestMingledUpgrade(t *testing.T) {
 	s.refuses("--run lift", "Restart the proxy")
 	tx := s.inUse(proxy, "orders")
 	for _, p := range s.proxies {
-		if err := p.admin.Upgrade(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.admin.Upgrade(t.Context()))
 	}
 	s.refuses("--run lift", "was upgraded, and the process before it, which has sessions yet, may have ids")
 	s.commit(tx)
-	if err := proxy.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, proxy.Close())
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		out, status := s.migrate("--run", "lift")
 		if status == 0 {
 			break
 		}
-		if time.Since(began) > patience {
-			t.Fatal(out)
-		}
+		assert.MustTrue(t, time.Since(began) <= patience, "%v", out)
 	}
 	given.take(s.through(0, 0), 5)
 }
@@ -495,9 +456,7 @@ func TestMingledFileStore(t *testing.T) {
 	before, after, _ := strings.Cut(s.config, "stores: ")
 	_, after, _ = strings.Cut(after, "\n")
 	s.config = before + fmt.Sprintf("stores: {main: {file: {dir: %q}}}\n", filepath.Join(t.TempDir(), "ids")) + after
-	if err := s.proxies[1].Stop(patience); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.proxies[1].Stop(patience))
 	s.proxies = s.proxies[:1]
 	s.restart(0, s.config)
 	given := s.ids("events")
@@ -507,14 +466,10 @@ func TestMingledFileStore(t *testing.T) {
 	given.lose(s.direct(0, s.shop), 3)
 	s.refuses("--run lift", "the series of "+s.shop+".events cannot be moved on", "Stop the proxies, run step lift, start them, and run it again")
 	s.refuses("--run lift", "the series of "+s.shop+".events cannot be moved on")
-	if err := s.proxies[0].Stop(patience); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.proxies[0].Stop(patience))
 	s.refuses("--run lift", "it would give ids of rows that are gone. Move it above: idproxy source set ids --key "+s.shop+".events")
 	st := mainStore(t, s.proxies[0])
-	if err := errors.Join(st.Segments.Advance(t.Context(), s.shop+".events", 1_100_000), st.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(st.Segments.Advance(t.Context(), s.shop+".events", 1_100_000), st.Close()))
 	s.refuses("--run lift", "It does not say since when it runs")
 	was := s.proxies[0]
 	s.proxies[0] = watched{harness.Start(t, harness.Spec{Dir: t.TempDir(), Config: s.config + "admin: {socket: " + was.socket + "}\n"}), was.admin, was.socket}
@@ -536,9 +491,7 @@ func TestForwardedForm(t *testing.T) {
 	harness.MustExec(t, db, form)
 	s.must("--run lift")
 	out := s.must("--run enforce", "step enforce: done")
-	if strings.Contains(out, "would be refused") {
-		t.Error("what is forwarded would be refused")
-	}
+	assert.True(t, !strings.Contains(out, "would be refused"), "what is forwarded would be refused")
 	harness.MustExec(t, db, form)
 	s.must("--run watch")
 	s.refuses("--run drop", "refused: rule "+s.shop+".*.id has unsupported: forward", "warning: would fail: "+s.shop+".*.id: ", "step drop: NOT done")
@@ -576,9 +529,7 @@ func TestNoStart(t *testing.T) {
 		s.restart(i, strings.Replace(whole, "start: 1000000, ", "", 1))
 	}
 	s.refuses("", "table "+s.shop+".events: source ids has no start", "set start: 600010, and reload all proxies")
-	if _, err := os.Stat(s.plan); err == nil {
-		t.Error("there is a plan")
-	}
+	assert.Of(os.Stat(s.plan)).Fails(t, "there is a plan", "")
 }
 
 // TestListenersTurned: a plan knows its shards by each listener that leads to them.
@@ -631,11 +582,8 @@ func TestWrongStep(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 10)
 	for _, step := range []string{"leap", "9"} {
-		if out, status := s.migrate("--run", step); status != 2 || !strings.Contains(out, "there is no step") {
-			t.Errorf("--run %s: status %d: %s", step, status, out)
-		}
+		out, status := s.migrate("--run", step)
+		assert.True(t, status == 2 && strings.Contains(out, "there is no step"), "--run %s: status %d: %s", step, status, out)
 	}
-	if _, err := os.Stat(s.plan); err == nil {
-		t.Error("there is a plan")
-	}
+	assert.Of(os.Stat(s.plan)).Fails(t, "there is a plan", "")
 }

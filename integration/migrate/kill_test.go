@@ -3,6 +3,7 @@ package migrate
 import (
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -21,10 +22,7 @@ func TestCountersOutliveServer(t *testing.T) {
 		},
 		"MySQL": func() (*servers.Server, error) { return servers.StartMySQL(t.Context(), servers.Options{}) },
 	} {
-		s, err := start()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := assert.Of(start()).Must(t)
 		tables := map[string]string{"plain": "", "parts": " PARTITION BY HASH (id) PARTITIONS 4", "isam": " ENGINE=MyISAM"}
 		db := harness.Open(t, s.Config(""), "")
 		harness.MustExec(t, db, "CREATE DATABASE shop")
@@ -34,24 +32,16 @@ func TestCountersOutliveServer(t *testing.T) {
 			harness.MustExec(t, db, "ALTER TABLE shop."+table+" AUTO_INCREMENT = 1000000000")
 		}
 		for range 2 { // the second time without a row above
-			if err := s.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, s.Kill())
+			assert.Must(t, s.Start(t.Context()))
 			harness.MustExec(t, harness.Open(t, s.Config(""), ""), "SET GLOBAL auto_increment_increment = 3, GLOBAL auto_increment_offset = 2")
 			db := harness.Open(t, s.Config("shop"), "")
 			for table := range tables {
 				id, err := harness.MustExec(t, db, "INSERT INTO "+table+" (a) VALUES (4)").LastInsertId()
-				if err != nil || id < band || id > band+100 {
-					t.Errorf("%s: id %d of %s, %v", name, id, table, err)
-				}
+				assert.True(t, err == nil && id >= band && id <= band+100, "%s: id %d of %s, %v", name, id, table, err)
 				harness.MustExec(t, db, "DELETE FROM "+table+" WHERE a = 4")
 			}
 		}
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.Stop())
 	}
 }

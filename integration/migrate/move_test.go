@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -44,10 +45,7 @@ type site struct {
 // comes twice later was given twice.
 func newSite(t *testing.T, rows int) *site {
 	t.Helper()
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	s := &site{t: t, program: program, shards: harness.Servers(t), plan: filepath.Join(t.TempDir(), "plan.json")}
 	s.shop = harness.Database(t, s.shards[0])
 	ids := harness.Database(t, s.shards[1])
@@ -118,9 +116,7 @@ func (s *site) must(args string, words ...string) string {
 	s.t.Helper()
 	out, status := s.migrate(strings.Fields(args)...)
 	s.t.Logf("idproxy migrate %s: status %d\n%s", args, status, out)
-	if status != 0 {
-		s.t.Fatalf("migrate %s: status %d", args, status)
-	}
+	assert.MustEqual(s.t, "migrate "+args+": status", status, 0)
 	s.says(out, words...)
 	return out
 }
@@ -130,18 +126,14 @@ func (s *site) refuses(args string, words ...string) {
 	s.t.Helper()
 	out, status := s.migrate(strings.Fields(args)...)
 	s.t.Logf("idproxy migrate %s: status %d\n%s", args, status, out)
-	if status != 1 {
-		s.t.Errorf("migrate %s: status %d", args, status)
-	}
+	assert.Equal(s.t, "migrate "+args+": status", status, 1)
 	s.says(out, words...)
 }
 
 func (s *site) says(out string, words ...string) {
 	s.t.Helper()
 	for _, w := range words {
-		if !strings.Contains(out, w) {
-			s.t.Errorf("it does not say %q", w)
-		}
+		assert.True(s.t, strings.Contains(out, w), "it does not say %q", w)
 	}
 }
 
@@ -179,10 +171,7 @@ func (a *application) insert(who string, db *sql.DB, around bool) {
 	db.SetConnMaxLifetime(time.Second) // as pools do, which see nothing of an upgrade then
 	prepared := map[string]*sql.Stmt{}
 	for name := range tables {
-		st, err := db.Prepare("INSERT INTO " + name + " (who, n) VALUES (?, ?)")
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		st := assert.Of(db.Prepare("INSERT INTO " + name + " (who, n) VALUES (?, ?)")).Must(a.t)
 		prepared[name] = st
 	}
 	a.all.Go(func() {
@@ -230,9 +219,7 @@ func (a *application) more(n uint64) {
 	a.t.Helper()
 	from := a.done.Load()
 	for began := time.Now(); a.done.Load() < from+n; time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > patience {
-			a.t.Fatalf("%d INSERTs in %v", a.done.Load()-from, patience)
-		}
+		assert.MustTrue(a.t, time.Since(began) <= patience, "%d INSERTs in %v", a.done.Load()-from, patience)
 	}
 }
 
@@ -247,16 +234,11 @@ func (a *application) end(rows int) {
 	for name := range tables {
 		all, twice, found := map[int64]bool{}, 0, 0
 		for i := range a.shards {
-			list, err := a.direct(i, a.shop).Query("SELECT id, who FROM " + name)
-			if err != nil {
-				a.t.Fatal(err)
-			}
+			list := assert.Of(a.direct(i, a.shop).Query("SELECT id, who FROM " + name)).Must(a.t)
 			for list.Next() {
 				var id int64
 				var who string
-				if err := list.Scan(&id, &who); err != nil {
-					a.t.Fatal(err)
-				}
+				assert.Must(a.t, list.Scan(&id, &who))
 				if all[id] {
 					twice++
 				}
@@ -264,9 +246,7 @@ func (a *application) end(rows int) {
 					found++
 				}
 			}
-			if err := errors.Join(list.Err(), list.Close()); err != nil {
-				a.t.Fatal(err)
-			}
+			assert.Must(a.t, errors.Join(list.Err(), list.Close()))
 		}
 		if want := len(a.given[name]) + 2*rows; twice > 0 || found != len(a.given[name]) || len(all) != want {
 			a.t.Errorf("%s: %d ids, want %d; %d twice; %d rows as the application was told, want %d", name, len(all), want, twice, found, len(a.given[name]))
@@ -323,45 +303,28 @@ func TestMoveHindered(t *testing.T) {
 	s.must("--run observe")
 	// Killed in the middle: the last table is in use.
 	held := s.direct(1, s.shop)
-	tx, err := held.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec("SELECT * FROM orders"); err != nil {
-		t.Fatal(err)
-	}
+	tx := assert.Of(held.Begin()).Must(t)
+	assert.Of(tx.Exec("SELECT * FROM orders")).Must(t)
 	harness.MustExec(t, s.direct(0, ""), "CREATE USER weak"+s.shop+" IDENTIFIED BY 'weak'")
 	harness.MustExec(t, s.direct(0, ""), "GRANT SELECT ON *.* TO weak"+s.shop)
 	harness.MustExec(t, s.direct(1, ""), "CREATE USER weak"+s.shop+" IDENTIFIED BY 'weak'")
 	harness.MustExec(t, s.direct(1, ""), "GRANT SELECT ON *.* TO weak"+s.shop)
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("weak\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(password, []byte("weak\n"), 0o600))
 	s.refuses("--run lift --account weak"+s.shop+" --password-file "+password, "needs ALTER, CREATE and INSERT")
 	c := s.command("--run", "lift")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.Start())
 	s.waiting(1, "orders")
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err == nil {
-		t.Fatal("it was not killed in the step")
-	}
+	assert.Must(t, c.Process.Kill())
+	err := c.Wait()
+	assert.MustTrue(t, err != nil, "it was not killed in the step")
 	s.must("", "2 lift     pending")
-	if n := s.counter(0, "orders"); n < 1_000_000_000 {
-		t.Fatalf("no counter is lifted, that of orders is at %d", n)
-	}
+	n := s.counter(0, "orders")
+	assert.MustTrue(t, n >= 1_000_000_000, "no counter is lifted, that of orders is at %d", n)
 	s.untilWaiting(1, "orders", 0)
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, tx.Rollback())
 	s.must("--run lift", "1 of 6 counters were lifted")
-	if n := s.counter(1, "orders"); n != 1_500_000_000 {
-		t.Errorf("the counter is at %d", n)
-	}
+	assert.Equal(t, "the counter is at", s.counter(1, "orders"), 1_500_000_000)
 	// A counter that somebody set back, and a row where the proxies will give ids.
 	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE orders AUTO_INCREMENT = 1")
 	harness.MustExec(t, s.direct(1, s.shop), "INSERT INTO events (id) VALUES (1000005)")
@@ -381,13 +344,9 @@ func TestMoveHindered(t *testing.T) {
 	harness.MustExec(t, db, "ALTER TABLE events MODIFY id BIGINT AUTO_INCREMENT")
 	s.refuses("", "column id of table "+s.shop+".events on shard shard0 was int(10) unsigned")
 	harness.MustExec(t, db, "ALTER TABLE events MODIFY id INT UNSIGNED AUTO_INCREMENT")
-	if err := s.proxies[0].WriteConfig(strings.Replace(s.config, "last: 999999999", "last: 999999998", 1)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.proxies[0].WriteConfig(strings.Replace(s.config, "last: 999999999", "last: 999999998", 1)))
 	s.refuses("--run enforce", "from 1000000 to 999999999")
-	if err := s.proxies[0].WriteConfig(s.config); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.proxies[0].WriteConfig(s.config))
 	// A proxy whose series end elsewhere.
 	s.reload(1, strings.Replace(s.config, "last: 999999999", "last: 999999998", 1))
 	s.refuses("--run enforce", "are others than those of", "step enforce: NOT done")
@@ -397,30 +356,19 @@ func TestMoveHindered(t *testing.T) {
 	harness.MustExec(t, through, "INSERT INTO orders (id) VALUES ((SELECT 777))")
 	s.must("--run observe", "warning: would be refused", "(SELECT ?)")
 	s.refuses("--run enforce", "refused: would be refused", "step enforce: NOT done")
-	data, err := os.ReadFile(s.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(data), servers.AppPassword+`"`) {
-		t.Errorf("the plan has a password: %s", data)
-	}
-	if err := s.proxies[1].Stop(patience); err != nil {
-		t.Fatal(err)
-	}
+	data := assert.Of(os.ReadFile(s.plan)).Must(t)
+	assert.True(t, !strings.Contains(string(data), servers.AppPassword+`"`), "the plan has a password: %s", data)
+	assert.Must(t, s.proxies[1].Stop(patience))
 	s.refuses("--run enforce", "is idproxy running", "step enforce: NOT done")
-	if at := s.proxies[0].stands(t, "observe"); at.Version != 1 {
-		t.Errorf("the switch was turned: %+v", at)
-	}
+	at := s.proxies[0].stands(t, "observe")
+	assert.True(t, at.Version == 1, "the switch was turned: %+v", at)
 	// A proxy that watches another store does not hear the switch: no proxy gives ids.
 	other := harness.StoreDSN(s.shards[1], harness.Database(t, s.shards[1]))
 	startProxyIn(t, s.proxies[1].Dir, regexp.MustCompile(`dsn: "[^"]*"`).ReplaceAllString(s.config, fmt.Sprintf("dsn: %q", other)))
 	s.refuses("--run enforce --force", "has the switch at observe, not at prepare", "the switch is at observe again", "step enforce: NOT done")
-	if at := s.proxies[0].stands(t, "observe"); at.Version != 3 {
-		t.Errorf("the switch stands at %+v", at)
-	}
-	if err := os.WriteFile(s.plan, data[:len(data)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	at = s.proxies[0].stands(t, "observe")
+	assert.True(t, at.Version == 3, "the switch stands at %+v", at)
+	assert.Must(t, os.WriteFile(s.plan, data[:len(data)/2], 0o600))
 	s.refuses("", "cannot be read")
 }
 
@@ -428,21 +376,15 @@ func TestMoveHindered(t *testing.T) {
 func (s *site) reload(proxy int, config string) {
 	s.t.Helper()
 	p := s.proxies[proxy]
-	if err := p.WriteConfig(config + adminIn(p.Dir)); err != nil {
-		s.t.Fatal(err)
-	}
-	if _, err := p.admin.Reload(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
+	assert.Must(s.t, p.WriteConfig(config+adminIn(p.Dir)))
+	assert.Of(p.admin.Reload(s.t.Context())).Must(s.t)
 }
 
 // counter is the next id that a shard gives itself.
 func (s *site) counter(shard int, table string) (n int64) {
 	s.t.Helper()
 	var name, text string
-	if err := s.direct(shard, s.shop).QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &text); err != nil {
-		s.t.Fatal(err)
-	}
+	assert.Must(s.t, s.direct(shard, s.shop).QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &text))
 	_, after, _ := strings.Cut(text, "AUTO_INCREMENT=")
 	if _, err := fmt.Sscan(after, &n); err != nil {
 		s.t.Fatalf("%v of %s", err, text)
@@ -470,28 +412,20 @@ func TestManyTables(t *testing.T) {
 		}
 		args = append(args, "--server", fmt.Sprintf("shard%d=%s", i, server.Addr))
 	}
-	program, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.BuildPlain()).Must(t)
 	dir := t.TempDir()
 	run := func(args ...string) string {
 		t.Helper()
 		c := exec.CommandContext(t.Context(), program, args...)
 		c.Dir, c.Env = dir, append(os.Environ(), "PASSWORD="+servers.AppPassword)
 		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
+		assert.Must(t, err, fmt.Sprintf("%q", args), string(out))
 		return string(out)
 	}
 	began := time.Now()
 	run(append(args, "idproxy.yaml")...)
 	written := time.Now()
-	data, err := os.ReadFile(filepath.Join(dir, "idproxy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := assert.Of(os.ReadFile(filepath.Join(dir, "idproxy.yaml"))).Must(t)
 	// Other tests have tables on these servers, too.
 	only := regexp.MustCompile(`(?m)^  - \{table: (\S+)\..*\n`).ReplaceAllStringFunc(string(data), func(line string) string {
 		if strings.Contains(line, shop+".") {
@@ -507,12 +441,8 @@ func TestManyTables(t *testing.T) {
 		out := run(append([]string{"migrate", "--plan", "plan.json", "--run"}, strings.Split(step, " ")...)...)
 		took := time.Since(began)
 		t.Logf("%d tables on two shards: migrate %s %v", n, step, took.Round(time.Millisecond))
-		if took > time.Minute {
-			t.Errorf("%s took %v", step, took)
-		}
-		if step == "lift" && !strings.Contains(out, fmt.Sprintf("%d of %[1]d counters were lifted", 2*n)) {
-			t.Errorf("lift: %s", out)
-		}
+		assert.True(t, took <= time.Minute, "%s took %v", step, took)
+		assert.True(t, step != "lift" || strings.Contains(out, fmt.Sprintf("%d of %[1]d counters were lifted", 2*n)), "lift: %s", out)
 	}
 	t.Logf("%d tables on two shards: init %v", n, written.Sub(began).Round(time.Millisecond))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -68,9 +69,8 @@ func TestOddTables(t *testing.T) {
 						continue
 					}
 					want := map[string]func(int64) bool{"through": through, "around": around}[way]
-					if id, err := r.LastInsertId(); err != nil || !want(id) {
-						t.Errorf("%s, shard%d, %s %s: id %d, %v", when, i, way, name, id, err)
-					}
+					id, err := r.LastInsertId()
+					assert.True(t, err == nil && want(id), "%s, shard%d, %s %s: id %d, %v", when, i, way, name, id, err)
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
@@ -35,27 +36,18 @@ func TestPage(t *testing.T) {
 	}
 	out, status := s.migrate("--json")
 	var report map[string]any
-	if err := json.Unmarshal([]byte(out), &report); err != nil || status != 0 || report["state"] != "observe" || len(report["steps"].([]any)) != 5 {
-		t.Errorf("--json: %v, status %d: %s", err, status, out)
-	}
+	err := json.Unmarshal([]byte(out), &report)
+	assert.True(t, err == nil && status == 0 && report["state"] == "observe" && len(report["steps"].([]any)) == 5, "--json: %v, status %d: %s", err, status, out)
 	for _, args := range [][]string{{"--back"}, {"--run", "leap"}, {"more"}} {
-		if out, status := s.migrate(args...); status != 2 {
-			t.Errorf("%q: status %d: %s", args, status, out)
-		}
+		out, status := s.migrate(args...)
+		assert.True(t, status == 2, "%q: status %d: %s", args, status, out)
 	}
 	const page, heading = "../../docs/migrating.md", "## What it prints\n"
-	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := assert.Of(os.ReadFile(page)).Must(t)
 	before, after, ok := strings.Cut(string(data), heading)
-	if !ok {
-		t.Fatalf("%s has no %q", page, heading)
-	}
+	assert.MustTrue(t, ok, "%s has no %q", page, heading)
 	if *rewrite {
-		if err := os.WriteFile(page, []byte(before+heading+printed.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(page, []byte(before+heading+printed.String()), 0o644))
 	} else if after != printed.String() {
 		t.Errorf("%s shows:\n%s\nit prints:\n%s\n(-rewrite writes that)", page, after, printed.String())
 	}
@@ -69,9 +61,7 @@ func (s *site) initial() string {
 		"--account", servers.AppUser, "--password-env", "PASSWORD", "--proxies", "2", "--schema", s.shop)
 	c.Dir, c.Env = dir, append(os.Environ(), "PASSWORD="+servers.AppPassword)
 	out, err := c.CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("init: %v\n%s", err, out)
-	}
+	assert.Must(s.t, err, "init", string(out))
 	return strings.NewReplacer(s.shards[0].Addr, "db0:3306", s.shards[1].Addr, "db1:3306", "-- GRANT SELECT, INSERT ON `"+s.shop+"`.* TO '"+servers.AppUser, "-- GRANT SELECT, INSERT ON `"+s.shop+"`.* TO 'app",
 		"'"+servers.AppUser+"'@", "'idproxy'@").Replace(string(out))
 }

@@ -13,6 +13,7 @@ import (
 	"idproxy/cmd/idproxy/switches"
 	"idproxy/config"
 	"idproxy/idsource/file"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -61,10 +62,7 @@ func (w watched) stands(t *testing.T, state string) monitor.Switch {
 
 func insertOne(t *testing.T, db *sql.DB) int64 {
 	t.Helper()
-	id, err := harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)").LastInsertId()
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := assert.Of(harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)").LastInsertId()).Must(t)
 	return id
 }
 
@@ -77,15 +75,8 @@ func TestSwitch(t *testing.T) {
 	if width.Matrix() {
 		other := harness.MariaDB(t)
 		stores["MariaDB"] = fmt.Sprintf("mysql: {dsn: %q}", harness.StoreDSN(other, harness.Database(t, other)))
-		cluster, err := servers.StartEtcd(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := cluster.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
+		cluster := assert.Of(servers.StartEtcd(t.Context())).Must(t)
+		t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })
 		stores["etcd"] = fmt.Sprintf("etcd: {endpoints: [%q]}", cluster.Addr)
 	}
 	for name, text := range stores {
@@ -108,47 +99,31 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	a.stands(t, switches.Observe)
 	b.stands(t, switches.Observe)
 	for i, through := range []*sql.DB{throughA, throughB} {
-		if id := insertOne(t, through); id != int64(1000000+i) {
-			t.Errorf("id %d while proxies observe", id)
-		}
+		id := insertOne(t, through)
+		assert.True(t, id == int64(1000000+i), "id %d while proxies observe", id)
 	}
-	cfg, err := config.Load(a.ConfigPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := assert.Of(config.Load(a.ConfigPath)).Must(t)
 	stores := store.Opened{}
 	defer stores.Close()
-	st, err := stores.Get(cfg.Store("main"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(stores.Get(cfg.Store("main"))).Must(t)
 	turn := func(state string) {
 		t.Helper()
-		said, err := switches.Set(t.Context(), st.Notes, "migration", state, "test", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		said := assert.Of(switches.Set(t.Context(), st.Notes, "migration", state, "test", 0)).Must(t)
 		one, other := a.stands(t, state), b.stands(t, state)
-		if one.Version != said.Version || other.Version != said.Version {
-			t.Errorf("versions %d and %d, not %d", one.Version, other.Version, said.Version)
-		}
+		assert.True(t, one.Version == said.Version && other.Version == said.Version, "versions %d and %d, not %d", one.Version, other.Version, said.Version)
 		t.Logf("%s: the proxies turned %v apart", state, one.Since.Sub(other.Since).Abs())
 	}
 	turn(switches.Prepare)
-	if id := insertOne(t, throughA); id != 1000002 {
-		t.Errorf("id %d while proxies prepare", id)
-	}
+	id := insertOne(t, throughA)
+	assert.True(t, id == 1000002, "id %d while proxies prepare", id)
 	turn(switches.Enforce)
-	if id := insertOne(t, throughA); id != 5000 {
-		t.Errorf("id %d of one proxy that enforces", id)
-	}
-	if id := insertOne(t, throughB); id != 6000 {
-		t.Errorf("id %d of the other proxy that enforces", id)
-	}
+	id = insertOne(t, throughA)
+	assert.True(t, id == 5000, "id %d of one proxy that enforces", id)
+	id = insertOne(t, throughB)
+	assert.True(t, id == 6000, "id %d of the other proxy that enforces", id)
 	turn(switches.Observe)
-	if id := insertOne(t, throughB); id != 1000003 {
-		t.Errorf("id %d when both observe again", id)
-	}
+	id = insertOne(t, throughB)
+	assert.True(t, id == 1000003, "id %d when both observe again", id)
 }
 
 // TestSwitchTurnsDuringStart: a switch that turns all the time does so between a start's first look and its
@@ -157,10 +132,7 @@ func TestSwitchTurnsDuringStart(t *testing.T) {
 	t.Parallel()
 	server := harness.MySQL(t)
 	dir := t.TempDir()
-	st, err := file.New(file.Config{Dir: filepath.Join(dir, "ids")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(file.New(file.Config{Dir: filepath.Join(dir, "ids")})).Must(t)
 	defer st.Close()
 	text := harness.OneListener(server.Addr) + `
 stores: {main: {file: {dir: ids}}}
@@ -173,9 +145,7 @@ rules: [{table: no.such, column: id, source: ids, mode: {switch: migration}}]
 			for n := 0; ; n++ {
 				state := [...]string{switches.Prepare, switches.Enforce}[n%2]
 				said, err := switches.Set(t.Context(), st.Notes(), "migration", state, "test", 0)
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				select {
 				case <-started:
 					turned <- said
@@ -188,13 +158,9 @@ rules: [{table: no.such, column: id, source: ids, mode: {switch: migration}}]
 		close(started)
 		said := <-turned
 		for began := time.Now(); p.stands(t, said.State).Version != said.Version; time.Sleep(20 * time.Millisecond) {
-			if time.Since(began) > patience {
-				t.Fatalf("the proxy never heard of version %d", said.Version)
-			}
+			assert.MustTrue(t, time.Since(began) <= patience, "the proxy never heard of version %d", said.Version)
 		}
-		if err := p.Stop(patience); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, p.Stop(patience))
 	}
 }
 
@@ -215,22 +181,13 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	through := harness.Open(t, server.Config(shop), p.Addr("a"))
 	path := filepath.Join(p.Dir, "ids")
 	st, err := file.New(file.Config{Dir: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer st.Close()
 	notes := filepath.Join(path, "notes")
 	p.stands(t, switches.Observe)
-	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Observe, "test", 0); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(notes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := switches.Set(t.Context(), st.Notes(), "migration", switches.Enforce, "test", 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(switches.Set(t.Context(), st.Notes(), "migration", switches.Observe, "test", 0)).Must(t)
+	before := assert.Of(os.ReadFile(notes)).Must(t)
+	assert.Of(switches.Set(t.Context(), st.Notes(), "migration", switches.Enforce, "test", 0)).Must(t)
 	p.stands(t, switches.Enforce)
 	problem := func(word string) {
 		t.Helper()
@@ -243,17 +200,12 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 		t.Errorf("nobody says %q of the switch", word)
 	}
 	for word, content := range map[string][]byte{"damaged": []byte("none"), "went back": before} {
-		if err := os.WriteFile(notes, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(notes, content, 0o600))
 		problem(word)
-		if id := insertOne(t, through); id < 5000 || id > 5001 {
-			t.Errorf("%s: id %d", word, id)
-		}
+		id := insertOne(t, through)
+		assert.True(t, id >= 5000 && id <= 5001, "%s: id %d", word, id)
 	}
-	if err := os.WriteFile(notes, []byte("none"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(notes, []byte("none"), 0o600))
 	other := startProxy(t, strings.Replace(text, "dir: ids", "dir: "+path, 1))
 	late := harness.Open(t, server.Config(shop), other.Addr("a"))
 	_, err = late.Exec("INSERT INTO t (a) VALUES (1)")
@@ -263,13 +215,10 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	} else if ready, err := s.Ready(""); err != nil || ready.Ready || s.Rules[0].Mode != "unknown" {
 		t.Errorf("it is ready, or its mode known: %+v, %v, %+v", ready, err, s.Rules)
 	}
-	if err := os.WriteFile(notes, before, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(notes, before, 0o600))
 	other.stands(t, switches.Observe)
-	if id := insertOne(t, late); id != 1000000 {
-		t.Errorf("id %d where the switch is heard of", id)
-	}
+	id := insertOne(t, late)
+	assert.True(t, id == 1000000, "id %d where the switch is heard of", id)
 }
 
 // TestCountersMeet: an INSERT around a proxy that gives ids takes one of them, unless the server's own
@@ -292,9 +241,7 @@ rules: [{table: %[1]s.ended, column: id, source: ended}, {table: %[1]s.bounded, 
 	// A series that has come to its last id gives no other.
 	harness.MustExec(t, db, "ALTER TABLE ended AUTO_INCREMENT = 13")
 	for want := int64(10); want <= 12; want++ {
-		if id, err := harness.MustExec(t, through, "INSERT INTO ended (a) VALUES (1)").LastInsertId(); err != nil || id != want {
-			t.Errorf("id %d, %v; want %d", id, err, want)
-		}
+		assert.Of(harness.MustExec(t, through, "INSERT INTO ended (a) VALUES (1)").LastInsertId()).Equal(t, "id", want)
 	}
 	for range 3 {
 		_, err := through.Exec("INSERT INTO ended (a) VALUES (1)")
@@ -312,8 +259,6 @@ rules: [{table: %[1]s.ended, column: id, source: ended}, {table: %[1]s.bounded, 
 	}
 	for name, want := range map[string]int64{"bounded": 71, "unbounded": 1000001} {
 		harness.MustExec(t, db, "INSERT INTO "+name+" (id) VALUES (70), (1000000)")
-		if id, err := harness.MustExec(t, through, "INSERT INTO "+name+" (a) VALUES (1)").LastInsertId(); err != nil || id != want {
-			t.Errorf("%s: id %d, %v; want %d", name, id, err, want)
-		}
+		assert.Of(harness.MustExec(t, through, "INSERT INTO "+name+" (a) VALUES (1)").LastInsertId()).Equal(t, name+": id", want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
 )
@@ -18,23 +19,13 @@ import (
 // etcd cluster. What it writes passes check, and a proxy of it walks the tables to enforce and back.
 func TestFromTerminal(t *testing.T) {
 	width.Wide(t, "it starts etcd")
-	cluster, err := servers.StartEtcd(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := assert.Of(servers.StartEtcd(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, cluster.Stop()) })
 	s := newSite(t, 10)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "idproxy.yaml")
 	c := exec.CommandContext(t.Context(), s.program, "init", "--etcd", cluster.Addr, "--switch", "migration", "--schema", s.shop, path)
-	tty, err := pty.Start(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty := assert.Of(pty.Start(c)).Must(t)
 	defer tty.Close()
 	var screen strings.Builder
 	for _, said := range [][2]string{
@@ -50,30 +41,22 @@ func TestFromTerminal(t *testing.T) {
 		for !strings.Contains(screen.String(), said[0]) {
 			n, err := tty.Read(buffer)
 			screen.Write(buffer[:n])
-			if err != nil {
-				t.Fatalf("nobody says %q: %v\n%s", said[0], err, &screen)
-			}
+			assert.MustTrue(t, err == nil, "nobody says %q: %v\n%s", said[0], err, &screen)
 		}
 		_, after, _ := strings.Cut(screen.String(), said[0])
 		screen.Reset()
 		screen.WriteString(after)
-		if _, err := fmt.Fprintln(tty, said[1]); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(fmt.Fprintln(tty, said[1])).Must(t)
 	}
 	if err := c.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, &screen)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(path)).Must(t)
 	s.says(string(text), "etcd: {endpoints: [\""+cluster.Addr+"\"]}", "For 2 proxies.", "${IDPROXY_PASSWORD}")
 	t.Setenv("IDPROXY_PASSWORD", servers.AppPassword)
 	check := exec.CommandContext(t.Context(), s.program, "check", "--online", "--config", path)
-	if out, err := check.CombinedOutput(); err != nil {
-		t.Errorf("check --online: %v\n%s", err, out)
-	}
+	out, err := check.CombinedOutput()
+	assert.NoError(t, err, "check --online", string(out))
 	// Each of the two gets an admin socket of its own.
 	apart := strings.NewReplacer(`"127.0.0.1:3307"`, "127.0.0.1:0", `"127.0.0.1:3308"`, "127.0.0.1:0", "admin: {socket: \"unix:./admin.sock\"}\n", "")
 	s.restart(0, apart.Replace(string(text)))

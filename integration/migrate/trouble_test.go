@@ -12,6 +12,7 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/cmd/idproxy/switches"
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
@@ -19,16 +20,10 @@ import (
 // mainStore opens the store of a proxy.
 func mainStore(t *testing.T, p watched) store.Store {
 	t.Helper()
-	cfg, err := config.Load(p.ConfigPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := assert.Of(config.Load(p.ConfigPath)).Must(t)
 	stores := store.Opened{}
 	t.Cleanup(stores.Close)
-	st, err := stores.Get(cfg.Store("main"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := assert.Of(stores.Get(cfg.Store("main"))).Must(t)
 	return st
 }
 
@@ -39,9 +34,7 @@ func TestMoveUnlifted(t *testing.T) {
 	a := s.run()
 	a.more(60)
 	st := mainStore(t, s.proxies[0])
-	if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 0)).Must(t)
 	for _, p := range s.proxies {
 		p.stands(t, switches.Enforce)
 	}
@@ -75,9 +68,7 @@ func (s *site) begin(steps ...string) {
 func (s *site) restart(proxy int, config string) {
 	s.t.Helper()
 	was := s.proxies[proxy]
-	if err := was.Stop(patience); err != nil {
-		s.t.Fatal(err)
-	}
+	assert.Must(s.t, was.Stop(patience))
 	s.proxies[proxy] = watched{harness.Start(s.t, harness.Spec{Dir: s.t.TempDir(), Config: config + "admin: {socket: " + was.socket + "}\n"}), was.admin, was.socket}
 }
 
@@ -94,13 +85,9 @@ func TestBackFromChange(t *testing.T) {
 		p.stands(t, switches.Observe)
 	}
 	s.refuses("--run lift --back", "refused: not as the plan says: table "+s.shop+".events is gone", "step lift: NOT done")
-	if n := s.counter(0, "events"); n < 1_000_000_000 {
-		t.Errorf("the counter is at %d", n)
-	}
+	assert.GreaterOrEqual(t, "the counter is at", s.counter(0, "events"), 1_000_000_000)
 	s.must("--run lift --back --force", "step lift: taken back")
-	if n := s.counter(0, "events"); n > 2000 {
-		t.Errorf("the counter stays at %d", n)
-	}
+	assert.LessOrEqual(t, "the counter stays at", s.counter(0, "events"), 2000)
 }
 
 // TestBackFromHalf: a step that was killed half way is not passed over on the way back, and neither is a
@@ -114,42 +101,25 @@ func TestBackFromHalf(t *testing.T) {
 	s.refuses("--run lift", "the counter of "+s.shop+".orders is at 2000000000, above last of source ids and outside of the shard's band", "step lift: NOT done")
 	s.must("--run lift --force")
 	s.must("--run enforce")
-	if n := s.counter(0, "orders"); n != 1_000_000_000 {
-		t.Errorf("the counter is at %d", n)
-	}
-	tx, err := s.direct(1, s.shop).Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec("SELECT * FROM items"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Equal(t, "the counter is at", s.counter(0, "orders"), 1_000_000_000)
+	tx := assert.Of(s.direct(1, s.shop).Begin()).Must(t)
+	assert.Of(tx.Exec("SELECT * FROM items")).Must(t)
 	s.must("--run watch")
 	c := s.command("--run", "drop")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.Start())
 	counts := func() (n int) {
 		t.Helper()
 		err := s.direct(0, s.shop).QueryRow("SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('events', 'items') AND EXTRA LIKE '%auto_increment%'").Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		return n
 	}
 	for began := time.Now(); counts() > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatal("nothing is dropped")
-		}
+		assert.MustTrue(t, time.Since(began) <= patience, "nothing is dropped")
 	}
 	s.refuses("--run watch", "another idproxy migrate runs a step in this folder")
-	if err := c.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, c.Process.Kill())
 	_ = c.Wait()
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, tx.Rollback())
 	s.must("", "5 drop     pending")
 	s.must("--run watch --back")
 	s.refuses("--run enforce --back", "column id of "+s.shop+".events does not count", "step enforce: NOT done")
@@ -157,9 +127,7 @@ func TestBackFromHalf(t *testing.T) {
 		p.stands(t, switches.Enforce)
 	}
 	s.must("--run drop --back", "step drop: taken back")
-	if counts() != 2 {
-		t.Error("it does not count again")
-	}
+	assert.True(t, counts() == 2, "it does not count again")
 	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
 	s.refuses("--run enforce --back", "the counter of "+s.shop+".events is at 1, not in its band", "run step lift first")
 	s.must("--run lift", "1 of 6 counters were lifted")
@@ -174,9 +142,7 @@ func TestStoreWentBack(t *testing.T) {
 	s := newSite(t, 10)
 	s.begin("observe", "lift", "enforce")
 	st := mainStore(t, s.proxies[0])
-	if err := st.Notes.Write(t.Context(), "switch:migration", ""); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Notes.Write(t.Context(), "switch:migration", ""))
 	before := s.proxies[0].stands(t, switches.Enforce)
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		if strings.Contains(s.proxies[0].stands(t, switches.Enforce).Problem, "went back") {
@@ -190,21 +156,16 @@ func TestStoreWentBack(t *testing.T) {
 	s.proxies[1].stands(t, switches.Observe)
 	for i, least := range []int64{1_000_000, 1_000_000_000} {
 		r := harness.MustExec(t, harness.Open(t, s.shards[0].Config(s.shop), s.proxies[i].Addr("shard0")), "INSERT INTO orders (n) VALUES (1)")
-		if id, err := r.LastInsertId(); err != nil || id < least || i == 0 && id >= 1_000_000_000 {
-			t.Errorf("proxy %d: id %d, %v", i, id, err)
-		}
+		id, err := r.LastInsertId()
+		assert.True(t, err == nil && id >= least && (i != 0 || id < 1_000_000_000), "proxy %d: id %d, %v", i, id, err)
 	}
 	s.refuses("--run observe", "the switch is at enforce already")
 	s.must("--run enforce", "step enforce: done")
 	for _, p := range s.proxies {
-		if at := p.stands(t, switches.Enforce); at.Version <= before.Version || at.Problem != "" {
-			t.Errorf("the switch stands at %+v, and stood at %+v", at, before)
-		}
+		at := p.stands(t, switches.Enforce)
+		assert.True(t, at.Version > before.Version && at.Problem == "", "the switch stands at %+v, and stood at %+v", at, before)
 	}
-	events, err := s.proxies[0].admin.Events(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := assert.Of(s.proxies[0].admin.Events(t.Context())).Must(t)
 	turned := 0
 	for _, e := range events {
 		if strings.Contains(e.Text, "switch turned") {
@@ -236,13 +197,10 @@ func TestProxyIsCut(t *testing.T) {
 	a.more(30)
 	// It is turned all the same.
 	st := mainStore(t, s.proxies[0])
-	if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 0)).Must(t)
 	s.proxies[0].stands(t, switches.Enforce)
-	if at := s.proxies[1].stands(t, switches.Observe); at.Problem == "" {
-		t.Errorf("it has no problem: %+v", at)
-	}
+	at := s.proxies[1].stands(t, switches.Observe)
+	assert.True(t, at.Problem != "", "it has no problem: %+v", at)
 	a.more(100)
 	cut.heal()
 	s.proxies[1].stands(t, switches.Enforce)
@@ -265,30 +223,19 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 `, shop)
 	p := startProxy(t, text)
 	st := mainStore(t, p)
-	if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 6); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 6)).Must(t)
 	p.stands(t, switches.Enforce)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer taken.Close()
 	bad := strings.Replace(text, "segment: {store: main", "segment: {store: other", 1)
 	bad = strings.Replace(bad, "listeners: [", fmt.Sprintf("listeners: [{name: more, listen: %q, upstream: %q}, ", taken.Addr(), server.Addr), 1)
-	if err := p.WriteConfig(bad + adminIn(p.Dir)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.admin.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Fatalf("the reload does not fail: %v", err)
-	}
+	assert.Must(t, p.WriteConfig(bad+adminIn(p.Dir)))
+	_, err = p.admin.Reload(t.Context())
+	assert.MustTrue(t, err != nil && strings.Contains(err.Error(), "in use"), "the reload does not fail: %v", err)
 	s, err := p.admin.State(t.Context())
-	if err != nil || len(s.Switches) != 1 || s.Switches[0].State != switches.Enforce || s.Switches[0].Store != "main" {
-		t.Errorf("%+v, %v", s.Switches, err)
-	}
-	if id := insertOne(t, harness.Open(t, server.Config(shop), p.Addr("a"))); id != 5000 {
-		t.Errorf("id %d", id)
-	}
+	assert.True(t, err == nil && len(s.Switches) == 1 && s.Switches[0].State == switches.Enforce && s.Switches[0].Store == "main", "%+v, %v", s.Switches, err)
+	assert.Equal(t, "id", insertOne(t, harness.Open(t, server.Config(shop), p.Addr("a"))), 5000)
 }
 
 // TestPlanByHand: a plan that was changed by hand so that it is none is refused.
@@ -296,10 +243,7 @@ func TestPlanByHand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 10)
 	s.begin("observe", "lift")
-	good, err := os.ReadFile(s.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := assert.Of(os.ReadFile(s.plan)).Must(t)
 	socket := func(i int) string { return `"` + s.proxies[i].socket + `"` }
 	for old, fresh := range map[string][2]string{
 		socket(0) + ",\n    " + socket(1): {"", "names no proxy"},
@@ -310,17 +254,11 @@ func TestPlanByHand(t *testing.T) {
 		`"column": "id"`:                  {`"column": "n"`, "is gone"},
 	} {
 		text := strings.Replace(string(good), old, fresh[0], 1)
-		if text == string(good) {
-			t.Fatalf("the plan has no %s:\n%s", old, good)
-		}
-		if err := os.WriteFile(s.plan, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.MustTrue(t, text != string(good), "the plan has no %s:\n%s", old, good)
+		assert.Must(t, os.WriteFile(s.plan, []byte(text), 0o600))
 		s.refuses("--run enforce", fresh[1])
 	}
-	if err := os.WriteFile(s.plan, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(s.plan, good, 0o600))
 	s.must("--run enforce", "step enforce: done")
 }
 
@@ -338,18 +276,14 @@ func TestMoveUpgrades(t *testing.T) {
 	a := s.run()
 	upgrade := func() {
 		for _, p := range s.proxies {
-			if err := p.admin.Upgrade(t.Context()); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, p.admin.Upgrade(t.Context()))
 		}
 		a.more(30)
 	}
 	s.begin("observe")
 	upgrade()
 	s.must("--run lift")
-	if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Prepare, "test", 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(switches.Set(t.Context(), st.Notes, "migration", switches.Prepare, "test", 0)).Must(t)
 	upgrade()
 	s.proxies[1].stands(t, switches.Prepare)
 	done := make(chan struct{})
@@ -385,16 +319,12 @@ func TestHiddenTable(t *testing.T) {
 		}
 	}
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	as := " --account mover --password-file " + secret
 	s.must(as)
 	s.must("--run observe" + as)
 	s.refuses("--run lift"+as, "refused: shard shard1: account 'mover'@'%' has no SELECT on schema "+s.shop, "step lift: NOT done")
-	if n := s.counter(0, "orders"); n > 1000 {
-		t.Errorf("the counter was lifted to %d", n)
-	}
+	assert.LessOrEqual(t, "the counter was lifted to", s.counter(0, "orders"), 1000)
 	for i := range s.shards {
 		harness.MustExec(t, s.direct(i, ""), "GRANT SELECT, ALTER, CREATE, INSERT ON "+s.shop+".* TO mover@'%'")
 	}
@@ -428,9 +358,7 @@ func TestSecondListener(t *testing.T) {
 	s.must("--run observe")
 	s.must("--run lift", "4 of 4 counters were lifted")
 	for _, table := range []string{"items", "events"} {
-		if n := s.counter(0, table); n < 1_000_000_000 {
-			t.Errorf("the counter of another listener's table %s stays at %d", table, n)
-		}
+		assert.GreaterOrEqual(t, "the counter of another listener's table "+table+" stays at", s.counter(0, table), 1_000_000_000)
 	}
 }
 
@@ -443,9 +371,7 @@ func TestGoneIDs(t *testing.T) {
 	lost := func(when string) {
 		t.Helper()
 		id, err := harness.MustExec(t, db, "INSERT INTO events (n) VALUES (1)").LastInsertId()
-		if err != nil || seen[id] {
-			t.Errorf("%s: id %d was given before, %v", when, id, err)
-		}
+		assert.True(t, err == nil && !seen[id], "%s: id %d was given before, %v", when, id, err)
 		seen[id] = true
 		harness.MustExec(t, db, fmt.Sprintf("DELETE FROM events WHERE id = %d", id))
 	}
@@ -485,9 +411,7 @@ func TestGroups(t *testing.T) {
 	s.refuses("", "on shard shard0 column id counts within the groups of its key")
 	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE grouped ADD KEY (id)")
 	s.begin("observe", "lift")
-	if n := s.counter(0, "grouped"); n < 1_000_000_000 {
-		t.Errorf("the counter is at %d", n)
-	}
+	assert.GreaterOrEqual(t, "the counter is at", s.counter(0, "grouped"), 1_000_000_000)
 	// Nor can a column of MariaDB's lose its counter that nobody sees.
 	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE unseen (id INT AUTO_INCREMENT PRIMARY KEY INVISIBLE, n INT)")
 	s.refuses("--run enforce", "run step lift again first")
@@ -501,16 +425,12 @@ func TestEnforceAgain(t *testing.T) {
 	s := newSite(t, 10)
 	s.begin("observe", "lift")
 	st := mainStore(t, s.proxies[0])
-	if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Prepare, "test", 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(switches.Set(t.Context(), st.Notes, "migration", switches.Prepare, "test", 0)).Must(t)
 	for _, p := range s.proxies {
 		p.stands(t, switches.Prepare)
 	}
 	for range 3 {
-		if _, err := switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 0); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(switches.Set(t.Context(), st.Notes, "migration", switches.Enforce, "test", 0)).Must(t)
 		s.must("--run enforce", "step enforce: done")
 		s.must("--run enforce --back")
 	}
@@ -525,9 +445,7 @@ func TestLaterOnShard(t *testing.T) {
 		harness.MustExec(t, s.direct(i, s.shop), "CREATE TABLE fresh (id INT AUTO_INCREMENT PRIMARY KEY, n INT)")
 		s.refuses("--run watch", "run step lift again first")
 		s.must("--run lift")
-		if n := s.counter(i, "fresh"); n != 1_000_000_000+int64(i)*500_000_000 {
-			t.Errorf("the counter is at %d", n)
-		}
+		assert.Equal(t, "the counter is at", s.counter(i, "fresh"), 1_000_000_000+int64(i)*500_000_000)
 	}
 	s.must("--run enforce")
 	s.must("--run watch")
@@ -579,22 +497,14 @@ func TestStoreFailsBehindStep(t *testing.T) {
 	s.begin("observe", "lift", "enforce", "watch", "drop")
 	real := s.plan
 	s.plan = filepath.Join(t.TempDir(), "link.json")
-	if err := os.Symlink(real, s.plan); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Symlink(real, s.plan))
 	cut.cut()
 	s.must("--run drop --back", "step drop: taken back", "warning: where the switch stands is not known: store main: ")
 	out, status := s.migrate("--run", "4", "--back", "--json")
-	if !strings.HasPrefix(out, "{") || !strings.Contains(out, `"state": "unknown"`) || status != 0 {
-		t.Errorf("--json: status %d: %s", status, out)
-	}
-	if out, status = s.migrate("--run", "enforce", "--json"); !strings.HasPrefix(out, "{") || !strings.Contains(out, `"failed": true`) || status != 1 {
-		t.Errorf("--json of a step that fails: status %d: %s", status, out)
-	}
-	if at, err := os.Readlink(s.plan); err != nil || at != real {
-		t.Errorf("the link is %q, %v", at, err)
-	}
-	if text, err := os.ReadFile(real); err != nil || strings.Count(string(text), `"pending"`) != 2 {
-		t.Errorf("the plan has %s, %v", text, err)
-	}
+	assert.True(t, strings.HasPrefix(out, "{") && strings.Contains(out, `"state": "unknown"`) && status == 0, "--json: status %d: %s", status, out)
+	out, status = s.migrate("--run", "enforce", "--json")
+	assert.True(t, strings.HasPrefix(out, "{") && strings.Contains(out, `"failed": true`) && status == 1, "--json of a step that fails: status %d: %s", status, out)
+	assert.Of(os.Readlink(s.plan)).Equal(t, "the link", real)
+	text, err := os.ReadFile(real)
+	assert.True(t, err == nil && strings.Count(string(text), `"pending"`) == 2, "the plan has %s, %v", text, err)
 }

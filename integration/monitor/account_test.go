@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -18,9 +19,7 @@ import (
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(faultTime); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "never: %s", what)
 	}
 }
 
@@ -46,20 +45,13 @@ admin: {listen: 127.0.0.1:0, socket: %[3]q}
 sources: {ids: {segment: {}}}
 rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 `, server.Addr, user, socket, db)), server, db)
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := w.open(t, 1).Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
+	conn := assert.Of(w.open(t, 1).Conn(t.Context())).Must(t)
 	defer conn.Close()
 	insert := func(table, want string) {
 		t.Helper()
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO "+table+" (note) VALUES ('x')"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("INSERT INTO %s: %v, want %q", table, err, want)
-		}
+		_, err := conn.ExecContext(t.Context(), "INSERT INTO "+table+" (note) VALUES ('x')")
+		assert.True(t, (err == nil) == (want == "") && (err == nil || strings.Contains(err.Error(), want)), "INSERT INTO %s: %v, want %q", table, err, want)
 	}
 	ready := func(want bool, path string) (body string) {
 		t.Helper()
@@ -73,17 +65,13 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	contains := func(what, text string, wants ...string) {
 		t.Helper()
 		for _, want := range wants {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s lacks %q:\n%s", what, want, text)
-			}
+			assert.True(t, strings.Contains(text, want), "%s lacks %q:\n%s", what, want, text)
 		}
 	}
 	status := func(failed bool, wants ...string) {
 		t.Helper()
 		out, err := exec.Command(program, "status", "--admin", socket).CombinedOutput()
-		if (err != nil) != failed {
-			t.Errorf("status: %v, want failed: %v", err, failed)
-		}
+		assert.True(t, (err != nil) == failed, "status: %v, want failed: %v", err, failed)
 		contains("status", string(out), wants...)
 	}
 	cannot := fmt.Sprintf("account %s cannot ask server %s for MAX(id)", user, server.Addr)
@@ -93,15 +81,12 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	ready(true, "/readyz?listener=b")
 	status(true, cannot)
 	insert("orders", "1467")
-	if w.metric(t, "ready", `listener="a"`) != 0 || w.metric(t, "account_up") != 0 {
-		t.Error("metrics say that it is ready, or that the account can ask")
-	}
+	assert.True(t, w.metric(t, "ready", `listener="a"`) == 0 && w.metric(t, "account_up") == 0, "metrics say that it is ready, or that the account can ask")
 
 	// The password is put right.
 	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'second'")
-	if body := ready(true, "/readyz"); strings.Contains(body, "findings") {
-		t.Errorf("a finding is left of the time without the account: %s", body)
-	}
+	body := ready(true, "/readyz")
+	assert.True(t, !strings.Contains(body, "findings"), "a finding is left of the time without the account: %s", body)
 	insert("orders", "")
 	eventually(t, "metrics say that all is well", func() bool {
 		return w.metric(t, "account_up") == 1 && w.metric(t, "columns_unbegun", `listener="a"`) == 0
@@ -116,13 +101,9 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	eventually(t, "the finding is told", func() bool { return w.metric(t, "columns_unbegun", `listener="a"`) == 1 })
 	contains("readyz", ready(true, "/readyz?listener=a"), `"findings":`, cannot, unbegun)
 	status(false, "FINDING", cannot, unbegun)
-	if w.metric(t, "ready", `listener="a"`) != 1 {
-		t.Error("metrics say that it is not ready")
-	}
+	assert.True(t, w.metric(t, "ready", `listener="a"`) == 1, "metrics say that it is not ready")
 	tab := browse(t)
-	if err := chromedp.Run(tab, chromedp.Navigate(w.admin+"/")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(tab, chromedp.Navigate(w.admin+"/")))
 	until(t, tab, shows("state", "ready")+"&&"+shows("problems", cannot)+"&&"+shows("problems", unbegun))
 
 	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'second'")
@@ -143,38 +124,24 @@ func TestFolderNotWritable(t *testing.T) {
 	kept := filepath.Join(dir, "kept")
 	config := harness.OneListener(server.Addr) + fmt.Sprintf("admin: {listen: 127.0.0.1:0}\nstores: {local: {file: {dir: %q}}}\n"+
 		"sources: {ids: {segment: {store: local}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", kept, db)
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	bound := program // whatever modes say, root may write
 	if os.Geteuid() == 0 {
 		bound = filepath.Join(dir, "bound")
 		script := fmt.Sprintf("#!/bin/sh\nexec setpriv --bounding-set=-dac_override,-dac_read_search %q \"$@\"\n", program)
-		if err := os.WriteFile(bound, []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(bound, []byte(script), 0o700))
 	}
 	serve := func(test func(w *watched)) {
 		t.Helper()
-		p, err := harness.Launch(t.Context(), bound, harness.Spec{Config: config, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := p.Stop(time.Minute); err != nil {
-				t.Error(err)
-			}
-		}()
+		p := assert.Of(harness.Launch(t.Context(), bound, harness.Spec{Config: config, Dir: t.TempDir()})).Must(t)
+		defer func() { assert.NoError(t, p.Stop(time.Minute)) }()
 		test(adminOf(t, p, server, db))
 	}
 	path := harness.WriteConfig(t, config)
 	check := func(failed bool, want string) {
 		t.Helper()
 		out, err := exec.Command(bound, "check", "--config", path).CombinedOutput()
-		if (err != nil) != failed || !strings.Contains(string(out), want) {
-			t.Errorf("check: %v, want %q:\n%s", err, want, out)
-		}
+		assert.True(t, (err != nil) == failed && strings.Contains(string(out), want), "check: %v, want %q:\n%s", err, want, out)
 	}
 	serve(func(w *watched) {
 		pool := w.open(t, 1)
@@ -182,9 +149,7 @@ func TestFolderNotWritable(t *testing.T) {
 		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 	})
 	check(false, "fine")
-	if err := os.Chmod(kept, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Chmod(kept, 0o500))
 	defer os.Chmod(kept, 0o700) //nolint:errcheck // for the test's own end
 	check(true, fmt.Sprintf("error: store local: user %d, who asks, cannot keep ids in folder %s", os.Geteuid(), kept))
 	serve(func(w *watched) {
@@ -194,12 +159,8 @@ func TestFolderNotWritable(t *testing.T) {
 			status, body = w.get(t, "/readyz?listener=a")
 			return status == 503
 		})
-		if !strings.Contains(body, "store local does not answer") || !strings.Contains(body, kept+": permission denied") {
-			t.Errorf("readyz does not say which store, and why: %s", body)
-		}
-		if err := os.Chmod(kept, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		assert.True(t, strings.Contains(body, "store local does not answer") && strings.Contains(body, kept+": permission denied"), "readyz does not say which store, and why: %s", body)
+		assert.Must(t, os.Chmod(kept, 0o700))
 		eventually(t, "it is ready", func() bool {
 			status, _ := w.get(t, "/readyz")
 			return status == 200

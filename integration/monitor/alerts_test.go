@@ -13,23 +13,20 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
 // TestAlerts has promtool check the alerts, run their unit tests, and read each expression of the
 // dashboard. It looks whether each metric in them is one that there is.
 func TestAlerts(t *testing.T) {
-	promtool, err := filepath.Abs("../../.tools/prometheus/promtool")
-	if err != nil {
-		t.Fatal(err)
-	}
+	promtool := assert.Of(filepath.Abs("../../.tools/prometheus/promtool")).Must(t)
 	folder := "../../deploy/prometheus"
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		c := exec.Command(promtool, args...)
 		c.Dir = folder
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Errorf("promtool %v: %v\n%s", args, err, out)
-		}
+		out, err := c.CombinedOutput()
+		assert.NoError(t, err, "promtool", args, string(out))
 	}
 	known := map[string]bool{}
 	for _, name := range monitor.MetricNames() {
@@ -39,19 +36,12 @@ func TestAlerts(t *testing.T) {
 		known[name], known[name+"_bucket"] = true, true
 	}
 	for _, path := range []string{filepath.Join(folder, "alerts.yml"), "../../deploy/grafana/idproxy.json"} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(path)).Must(t)
 		names := regexp.MustCompile(`\bidproxy_\w+`).FindAllString(string(text), -1)
 		for _, name := range names {
-			if !known[name] {
-				t.Errorf("%s has %s, which is no metric", path, name)
-			}
+			assert.True(t, known[name], "%s has %s, which is no metric", path, name)
 		}
-		if len(names) < 10 {
-			t.Errorf("%s: %d names of metrics, is it still read?", path, len(names))
-		}
+		assert.True(t, len(names) >= 10, "%s: %d names of metrics, is it still read?", path, len(names))
 	}
 	hasRunbooks(t, filepath.Join(folder, "alerts.yml"))
 	var dashboard struct {
@@ -60,27 +50,17 @@ func TestAlerts(t *testing.T) {
 			Targets     []struct{ Expr string }
 		}
 	}
-	text, err := os.ReadFile("../../deploy/grafana/idproxy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile("../../deploy/grafana/idproxy.json")).Must(t)
+	assert.Must(t, json.Unmarshal(text, &dashboard))
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
 			expr := strings.NewReplacer("$__rate_interval", "5m", "$instance", "a").Replace(target.Expr)
 			rules := filepath.Join(t.TempDir(), "rules.yml")
-			if err := os.WriteFile(rules, []byte("groups: [{name: g, rules: [{record: r, expr: "+strconv.Quote(expr)+"}]}]"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command(promtool, "check", "rules", rules).CombinedOutput(); err != nil {
-				t.Errorf("panel %s: %v\n%s", p.Title, err, out)
-			}
+			assert.Must(t, os.WriteFile(rules, []byte("groups: [{name: g, rules: [{record: r, expr: "+strconv.Quote(expr)+"}]}]"), 0o600))
+			out, err := exec.Command(promtool, "check", "rules", rules).CombinedOutput()
+			assert.NoError(t, err, "panel", p.Title, string(out))
 		}
-		if p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("panel %s shows nothing", p.Title)
-		}
+		assert.True(t, p.Type == "row" || len(p.Targets) != 0, "panel %s shows nothing", p.Title)
 	}
 }
 
@@ -90,9 +70,7 @@ func hasRunbooks(t *testing.T, alerts string) {
 	t.Helper()
 	rules, err1 := os.ReadFile(alerts)
 	page, err2 := os.ReadFile("../../docs/troubleshooting.md")
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(err1, err2))
 	var named, sections []string
 	for _, m := range regexp.MustCompile(`(?s)- alert: (\w+)\n.*?runbook: (\S+)\n`).FindAllSubmatch(rules, -1) {
 		if want := "docs/troubleshooting.md#" + strings.ToLower(string(m[1])); string(m[2]) != want {
@@ -103,7 +81,6 @@ func hasRunbooks(t *testing.T, alerts string) {
 	for _, m := range regexp.MustCompile(`(?m)^### (Idproxy\w+)$`).FindAllSubmatch(page, -1) {
 		sections = append(sections, string(m[1]))
 	}
-	if all := bytes.Count(rules, []byte("- alert: ")); len(named) != all || !slices.Equal(named, sections) {
-		t.Errorf("%d alerts with runbooks of %d are %q, the page has %q", len(named), all, named, sections)
-	}
+	all := bytes.Count(rules, []byte("- alert: "))
+	assert.True(t, len(named) == all && slices.Equal(named, sections), "%d alerts with runbooks of %d are %q, the page has %q", len(named), all, named, sections)
 }

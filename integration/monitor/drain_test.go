@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -19,17 +20,13 @@ func TestDrainByCommand(t *testing.T) {
 	p := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf("admin: {listen: %q, socket: %q}\n", "127.0.0.1:0", socket))
 	w := adminOf(t, p, server, db)
 	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	command := func(want string, args ...string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
-		if (err != nil) != (want != "") || !strings.Contains(string(out), want) {
-			t.Errorf("idproxy %v: %v, want %q:\n%s", args, err, want, out)
-		}
+		assert.True(t, (err != nil) == (want != "") && strings.Contains(string(out), want), "idproxy %v: %v, want %q:\n%s", args, err, want, out)
 	}
 	phase := func(want string, status, forHAProxy int) {
 		t.Helper()
@@ -38,31 +35,22 @@ func TestDrainByCommand(t *testing.T) {
 				t.Fatalf("it is %q, want %q", w.state(t).Phase, want)
 			}
 		}
-		if got, body := w.get(t, "/readyz"); got != status {
-			t.Errorf("%s: /readyz answers %d, want %d: %s", want, got, status, body)
-		}
-		if got, _ := w.get(t, "/readyz?listener=a&draining=404"); got != forHAProxy {
-			t.Errorf("%s: /readyz?draining=404 answers %d, want %d", want, got, forHAProxy)
-		}
-		if w.metric(t, "drain_phase", `phase="`+want+`"`) != 1 || w.metric(t, "drain_phase") != 1 {
-			t.Errorf("%s: idproxy_drain_phase says something else", want)
-		}
+		got, body := w.get(t, "/readyz")
+		assert.True(t, got == status, "%s: /readyz answers %d, want %d: %s", want, got, status, body)
+		got, _ = w.get(t, "/readyz?listener=a&draining=404")
+		assert.True(t, got == forHAProxy, "%s: /readyz?draining=404 answers %d, want %d", want, got, forHAProxy)
+		assert.True(t, w.metric(t, "drain_phase", `phase="`+want+`"`) == 1 && w.metric(t, "drain_phase") == 1, "%s: idproxy_drain_phase says something else", want)
 		if got := w.metric(t, "draining"); (got == 1) != (want != "serving") {
 			t.Errorf("%s: idproxy_draining is %v", want, got)
 		}
 	}
 	phase("serving", 200, 200)
 	pool := w.open(t, 2)
-	conn, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(pool.Conn(t.Context())).Must(t)
 	defer conn.Close()
 	run := func(query string) {
 		t.Helper()
-		if _, err := conn.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(conn.ExecContext(t.Context(), query)).Must(t)
 	}
 	run("BEGIN")
 	command("give it socket: unix:/run/idproxy/admin.sock", "drain", "--admin", w.admin)
@@ -79,9 +67,7 @@ func TestDrainByCommand(t *testing.T) {
 	harness.MustExec(t, w.open(t, 1), "DO 1")
 	command("", "drain", "--wait", "--admin", socket)
 	phase("drained", 503, 404)
-	if err := conn.PingContext(t.Context()); err == nil {
-		t.Error("a session goes on in a proxy that has none")
-	}
+	assert.Fails(t, "a session goes on in a proxy that has none", conn.PingContext(t.Context()), "")
 	command("", "resume", "--admin", socket)
 	harness.MustExec(t, w.open(t, 1), "DO 1")
 }

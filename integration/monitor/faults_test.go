@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
@@ -35,10 +36,7 @@ var toldRow = regexp.MustCompile("^\\| ([a-z ]+) \\| `([^`]+)` \\| `(\\w+)` \\| 
 // readTold returns the rows of the table, by fault.
 func readTold(t *testing.T) map[string]told {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := assert.Of(os.ReadFile("../../docs/troubleshooting.md")).Must(t)
 	_, table, _ := strings.Cut(string(page), "| fault | metric | alert | event | status page |\n|---|---|---|---|---|\n")
 	rows := map[string]told{}
 	for line := range strings.Lines(table) {
@@ -46,9 +44,7 @@ func readTold(t *testing.T) map[string]told {
 			break
 		}
 		m := toldRow.FindStringSubmatch(line)
-		if m == nil {
-			t.Fatalf("a row that cannot be read: %s", line)
-		}
+		assert.MustTrue(t, m != nil, "a row that cannot be read: %s", line)
 		rows[m[1]] = told{m[2], m[3], m[4], m[5], m[6], m[7]}
 	}
 	return rows
@@ -65,16 +61,12 @@ type sight struct {
 func look(t *testing.T, w *watched, tab context.Context, row told) (s sight) { //nolint:revive // the test first
 	t.Helper()
 	_, body := w.get(t, "/api/v1/events")
-	if err := json.Unmarshal([]byte(body), &s.events); err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
+	assert.Must(t, json.Unmarshal([]byte(body), &s.events), body)
 	section := `document.getElementById("problems").innerText`
 	if row.section != "Top" {
 		section = fmt.Sprintf(`[...document.querySelectorAll("h2")].find(h => h.textContent === %q).nextElementSibling.innerText`, row.section)
 	}
-	if err := chromedp.Run(tab, chromedp.Evaluate(section, &s.page)); err != nil {
-		t.Fatalf("section %s: %v", row.section, err)
-	}
+	assert.Must(t, chromedp.Run(tab, chromedp.Evaluate(section, &s.page)), "section", row.section)
 	_, body = w.get(t, "/metrics")
 	s.samples = scraped(t, body)
 	return s
@@ -89,10 +81,7 @@ func scraped(t *testing.T, body string) map[string]float64 {
 			continue
 		}
 		at := strings.LastIndexByte(line, ' ')
-		value, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		value := assert.Of(strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)).Must(t, line)
 		samples[line[:at]] = value
 	}
 	return samples
@@ -120,9 +109,8 @@ const faultTime = 2 * time.Minute
 func TestFaults(t *testing.T) {
 	rows, f := readTold(t), newFloor(t)
 	browser := browse(t)
-	if got, want := slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(faults)); !slices.Equal(got, want) {
-		t.Fatalf("the table has %q, want %q", got, want)
-	}
+	got, want := slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(faults))
+	assert.MustTrue(t, slices.Equal(got, want), "the table has %q, want %q", got, want)
 	type planted struct {
 		*fault
 		tab           context.Context
@@ -143,9 +131,8 @@ func TestFaults(t *testing.T) {
 		p.tab = tab
 		p.show(t, tab)
 		p.before = look(t, p.watched, tab, rows[name])
-		if event, line := p.before.tells(rows[name]); event || line {
-			t.Errorf("%s: before it the event is there: %v, the line: %v", name, event, line)
-		}
+		event, line := p.before.tells(rows[name])
+		assert.True(t, !event && !line, "%s: before it the event is there: %v, the line: %v", name, event, line)
 	}
 	phase("looked at")
 	for _, p := range all {
@@ -169,9 +156,7 @@ func TestFaults(t *testing.T) {
 					t.Fatalf("the event %q with %q is there: %v; %s shows %q: %v\n%+v\n%s", row.event, row.fact, event, row.section, row.line, line, p.after.events, p.after.page)
 				}
 			}
-			if row.alert == "" || row.metric == "" {
-				t.Error("the row names no metric or no alert")
-			}
+			assert.True(t, row.alert != "" && row.metric != "", "the row names no metric or no alert")
 		})
 	}
 	phase("told")
@@ -181,28 +166,23 @@ func TestFaults(t *testing.T) {
 			appendGroup(&groups, name, rows[name], p.before.samples, p.after.samples)
 		}
 	}
-	if out, err := promtool(t, groups.String()); err != nil {
-		t.Errorf("promtool: %v\n%s", err, out)
-	}
+	out, err := promtool(t, groups.String())
+	assert.NoError(t, err, "promtool", out)
 	phase("judged")
 	// A row that names what another fault shows is found.
 	wrong, p := rows["store slow"], all["config mistake on reload"]
-	if event, line := p.after.tells(wrong); event || line {
-		t.Errorf("the event and the line of another fault are found: %v, %v", event, line)
-	}
+	event, line := p.after.tells(wrong)
+	assert.True(t, !event && !line, "the event and the line of another fault are found: %v, %v", event, line)
 	groups.Reset()
 	appendGroup(&groups, "wrong", wrong, p.before.samples, p.after.samples)
-	if out, err := promtool(t, groups.String()); err == nil || !strings.Contains(out, wrong.metric) || !strings.Contains(out, wrong.alert) {
-		t.Errorf("metric and alert of another fault are found: %s", out)
-	}
+	out, err = promtool(t, groups.String())
+	assert.True(t, err != nil && strings.Contains(out, wrong.metric) && strings.Contains(out, wrong.alert), "metric and alert of another fault are found: %s", out)
 }
 
 // show opens the page and waits until it has drawn the state.
 func (f *fault) show(t *testing.T, tab context.Context) { //nolint:revive // the test first
 	t.Helper()
-	if err := chromedp.Run(tab, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(f.admin+"/")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(tab, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(f.admin+"/")))
 	until(t, tab, `document.getElementById("config").textContent !== ""`)
 }
 
@@ -254,14 +234,10 @@ func promtool(t *testing.T, groups string) (out string, err error) {
 	t.Helper()
 	alerts, err1 := filepath.Abs("../../deploy/prometheus/alerts.yml")
 	program, err2 := filepath.Abs("../../.tools/prometheus/promtool")
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
+	assert.MustTrue(t, err1 == nil && err2 == nil, "%v %v", err1, err2)
 	path := filepath.Join(t.TempDir(), "faults_test.yml")
 	text := fmt.Sprintf("rule_files: [%q]\nevaluation_interval: 1m\ntests:\n%s", alerts, groups)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	said, err := exec.Command(program, "test", "rules", path).CombinedOutput()
 	return string(said), err
 }

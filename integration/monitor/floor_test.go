@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -43,15 +44,8 @@ func newFloor(t *testing.T) *floor {
 
 func startRedis(t *testing.T) *servers.Redis {
 	t.Helper()
-	r, err := servers.StartRedis(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := assert.Of(servers.StartRedis(t.Context())).Must(t)
+	t.Cleanup(func() { assert.NoError(t, r.Stop()) })
 	return r
 }
 
@@ -69,9 +63,7 @@ func (f *floor) launch(t *testing.T, db string, spec harness.Spec) *watched {
 func adminOf(t *testing.T, p *harness.Proxy, server *servers.Server, db string) *watched {
 	t.Helper()
 	found := regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())
-	if found == nil {
-		t.Fatal("no admin listener in the log")
-	}
+	assert.MustTrue(t, found != nil, "no admin listener in the log")
 	return &watched{p, server, db, "http://" + found[1]}
 }
 
@@ -84,14 +76,10 @@ func pool(name, addr, lease string) string {
 // addWorkers makes a pool of n numbers for the source of a configuration.
 func addWorkers(t *testing.T, addr, config string, n int) {
 	t.Helper()
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	path := harness.WriteConfig(t, harness.OneListener(addr)+config)
-	if out, err := exec.Command(program, "worker", "--config", path, "add", fmt.Sprint(n), "--new-pool").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out, err := exec.Command(program, "worker", "--config", path, "add", fmt.Sprint(n), "--new-pool").CombinedOutput()
+	assert.Must(t, err, string(out))
 }
 
 // untilHeld waits until a proxy holds a worker number.
@@ -101,9 +89,7 @@ func (w *watched) untilHeld(t *testing.T) {
 		if s := w.state(t).Sources[0]; s.Snowflake.Worker != nil && s.Problem == "" {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("no worker number")
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "no worker number")
 	}
 }
 
@@ -121,11 +107,7 @@ func storeDown(t *testing.T, f *floor) *fault {
 	redis := startRedis(t)
 	config := pool("down_id", redis.Addr, "{}")
 	addWorkers(t, f.server.Addr, config, 2)
-	plant := func(t *testing.T) {
-		if err := redis.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plant := func(t *testing.T) { assert.Must(t, redis.Kill()) }
 	return &fault{f.launch(t, "", harness.Spec{Config: config}), plant, f.idle, false}
 }
 
@@ -197,9 +179,7 @@ func (f *floor) inserting(t *testing.T, table, source, insert string) *fault {
 	harness.MustExec(t, conn, table)
 	harness.MustExec(t, conn, "INSERT INTO t (a) VALUES (1)")
 	again := func(t *testing.T) {
-		if _, err := conn.ExecContext(t.Context(), insert); err == nil {
-			t.Errorf("nothing is wrong with %s", insert)
-		}
+		assert.Of(conn.ExecContext(t.Context(), insert)).Fails(t, "nothing is wrong with "+insert, "")
 	}
 	return &fault{w, func(*testing.T) {}, again, false}
 }
@@ -220,14 +200,8 @@ func workerLost(t *testing.T, f *floor) *fault {
 	w := f.launch(t, "", harness.Spec{Config: config})
 	plant := func(t *testing.T) {
 		w.untilHeld(t)
-		if err := w.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(5*time.Second, func() {
-			if err := w.Signal(syscall.SIGCONT); err != nil {
-				t.Error(err)
-			}
-		})
+		assert.Must(t, w.Signal(syscall.SIGSTOP))
+		time.AfterFunc(5*time.Second, func() { assert.NoError(t, w.Signal(syscall.SIGCONT)) })
 	}
 	again := func(t *testing.T) { // it rests before its first id, and then the metric tells
 		for deadline := time.Now().Add(faultTime); w.state(t).Sources[0].Snowflake.Swaps == 0 && time.Now().Before(deadline); {
@@ -240,21 +214,13 @@ func workerLost(t *testing.T, f *floor) *fault {
 // clockBack moves the wall clock back by an hour, of a build whose clock a test can move.
 func clockBack(t *testing.T, f *floor) *fault {
 	program, err := harness.BuildFaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	moved := harness.NewFaults(t, filepath.Join(t.TempDir(), "faults"))
 	db := harness.Database(t, f.server)
 	p, err := harness.Launch(t.Context(), program, harness.Spec{Dir: t.TempDir(), Env: []string{moved.Env()}, Config: harness.OneListener(f.server.Addr) +
 		fmt.Sprintf("admin: {listen: 127.0.0.1:0}\nsources: {ids: {snowflake: {worker: 1}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Stop(time.Minute); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.Must(t, err)
+	t.Cleanup(func() { assert.NoError(t, p.Stop(time.Minute)) })
 	w := adminOf(t, p, f.server, db)
 	conn := w.open(t, 1)
 	harness.MustExec(t, conn, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
@@ -273,9 +239,7 @@ func poolEmpty(t *testing.T, f *floor) *fault {
 	v := &fault{watched: f.launch(t, "", harness.Spec{Config: config}), again: f.idle, moved: true}
 	v.untilHeld(t) // its metric tells of the time before, too
 	v.plant = func(t *testing.T) {
-		if err := v.Stop(time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, v.Stop(time.Minute))
 		f.launch(t, "", harness.Spec{Config: config, Dir: t.TempDir()}).untilHeld(t)
 		v.watched = f.launch(t, "", harness.Spec{Config: config, Dir: t.TempDir()})
 	}
@@ -286,18 +250,11 @@ func poolEmpty(t *testing.T, f *floor) *fault {
 func descriptorsOut(t *testing.T, f *floor) *fault {
 	w := f.launch(t, "", harness.Spec{Config: "sources: {ids: {segment: {}}}\n"})
 	plant := func(t *testing.T) {
-		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", w.PID()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		open := assert.Of(os.ReadDir(fmt.Sprintf("/proc/%d/fd", w.PID()))).Must(t)
 		var limit unix.Rlimit
-		if err := unix.Prlimit(w.PID(), unix.RLIMIT_NOFILE, nil, &limit); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, unix.Prlimit(w.PID(), unix.RLIMIT_NOFILE, nil, &limit))
 		limit.Cur = uint64(len(open))
-		if err := unix.Prlimit(w.PID(), unix.RLIMIT_NOFILE, &limit, nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, unix.Prlimit(w.PID(), unix.RLIMIT_NOFILE, &limit, nil))
 		for range 3 {
 			dial(t, w.Addr("a"))
 		}
@@ -308,21 +265,14 @@ func descriptorsOut(t *testing.T, f *floor) *fault {
 // dial connects, and says nothing until the end of the test.
 func dial(t *testing.T, addr string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(net.Dial("tcp", addr)).Must(t)
 	t.Cleanup(func() { conn.Close() })
 }
 
 func shardDown(t *testing.T, f *floor) *fault {
 	shard := harness.StartServer(t, servers.MariaDB, servers.Options{})
 	w := f.launch(t, "", harness.Spec{Config: fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q, account: {user: app, password: app}}]\n", shard.Addr)})
-	plant := func(t *testing.T) {
-		if err := shard.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plant := func(t *testing.T) { assert.Must(t, shard.Kill()) }
 	return &fault{w, plant, f.idle, false}
 }
 
@@ -336,9 +286,7 @@ func certificateEnds(t *testing.T, f *floor) *fault {
 	}
 	v := &fault{watched: with(90 * 24 * time.Hour), again: f.idle, moved: true}
 	v.plant = func(t *testing.T) {
-		if err := v.Stop(time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, v.Stop(time.Minute))
 		v.watched = with(10 * 24 * time.Hour)
 	}
 	return v
@@ -354,9 +302,7 @@ func bitsEnd(t *testing.T, f *floor) *fault {
 	epoch := time.Now().Add(3 * year / 2).Add(-(1 << 40) * time.Millisecond).UTC().Format(time.RFC3339)
 	v := &fault{watched: f.launch(t, "", harness.Spec{Config: config("")}), again: f.idle, moved: true}
 	v.plant = func(t *testing.T) {
-		if err := v.Stop(time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, v.Stop(time.Minute))
 		v.watched = f.launch(t, "", harness.Spec{Config: config(", epoch: " + epoch), Dir: t.TempDir()})
 	}
 	return v
@@ -377,10 +323,6 @@ func silentClient(t *testing.T, f *floor) *fault {
 
 func badReload(t *testing.T, f *floor) *fault {
 	w := f.launch(t, "", harness.Spec{Config: "sources: {ids: {segment: {}}}\n"})
-	plant := func(t *testing.T) {
-		if err := w.Reload("listeners: [}\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plant := func(t *testing.T) { assert.Must(t, w.Reload("listeners: [}\n")) }
 	return &fault{w, plant, f.idle, false}
 }

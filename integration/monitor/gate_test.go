@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -36,10 +37,7 @@ func newGate(t *testing.T, server string) *gate {
 
 func (g *gate) open() {
 	g.t.Helper()
-	l, err := net.Listen("tcp", g.addr)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", g.addr)).Must(g.t)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.l = l

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 )
@@ -57,18 +58,10 @@ func behindHAProxy(t *testing.T, check, a, adminA, b, adminB string) (addr, log 
 		program = "/usr/sbin/haproxy"
 	}
 	addr, path := harness.FreeAddr(t), filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(path, fmt.Appendf(nil, balancer, addr, check, a, portOf(adminA), b, portOf(adminB)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, fmt.Appendf(nil, balancer, addr, check, a, portOf(adminA), b, portOf(adminB)), 0o600))
 	haproxy, err := process.Start(process.Spec{Path: program, Args: []string{"-db", "-f", path}, Log: path + ".log"})
-	if err != nil {
-		t.Fatalf("%v: make test installs it", err)
-	}
-	t.Cleanup(func() {
-		if err := haproxy.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.MustTrue(t, err == nil, "%v: make test installs it", err)
+	t.Cleanup(func() { assert.NoError(t, haproxy.Kill()) })
 	return addr, path + ".log"
 }
 
@@ -76,20 +69,14 @@ func behindHAProxy(t *testing.T, check, a, adminA, b, adminB string) (addr, log 
 // a proxy that is well pass its time, too.
 func downs(t *testing.T, log string) int64 {
 	t.Helper()
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(log)).Must(t)
 	return int64(strings.Count(string(text), " is DOWN"))
 }
 
 // isDown reports whether the last that HAProxy said of a proxy is that it is down.
 func isDown(t *testing.T, log, name string) bool {
 	t.Helper()
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(log)).Must(t)
 	down, up := strings.LastIndex(string(text), "/"+name+" is DOWN"), strings.LastIndex(string(text), "/"+name+" is UP")
 	return down > up
 }
@@ -98,9 +85,7 @@ func isDown(t *testing.T, log, name string) bool {
 func comes(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "never: %s", what)
 	}
 }
 
@@ -178,9 +163,7 @@ func TestBalancer(t *testing.T) {
 	used := func(w *watched) float64 { return w.metric(t, "ids_issued_total", `source="ids"`) }
 	comes(t, "both are used", func() bool { return used(a) > 500 && used(b) > 500 })
 	failed, early := load.failed.Load(), downs(t, log)
-	if failed > clients*early {
-		t.Errorf("%d failed while all was well", failed)
-	}
+	assert.True(t, failed <= clients*early, "%d failed while all was well", failed)
 	load.failed.Store(0)
 	store.shut()
 	comes(t, "b is not ready", func() bool { status, _ := b.get(t, "/readyz?listener=a"); return status == 503 })
@@ -195,19 +178,15 @@ func TestBalancer(t *testing.T) {
 	}
 	after := used(b)
 	time.Sleep(2 * time.Second)
-	if now := used(b); now != after {
-		t.Errorf("b issued %v ids after it had left", now-after)
-	}
+	now := used(b)
+	assert.True(t, now == after, "b issued %v ids after it had left", now-after)
 	store.open()
 	comes(t, "b is used again", func() bool { return used(b) > after+500 })
-	if n := load.failed.Load() - lost; n > clients*(downs(t, log)-early-cuts) {
-		t.Errorf("%d failed when the store was back", n)
-	}
+	n := load.failed.Load() - lost
+	assert.True(t, n <= clients*(downs(t, log)-early-cuts), "%d failed when the store was back", n)
 	errs := load.end()
 	var rows, distinct int64
-	if err := pool.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pool.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct))
 	if rows < load.done.Load() || rows != distinct {
 		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, load.done.Load())
 	}
@@ -220,15 +199,12 @@ func TestBalancer(t *testing.T) {
 func TestRollingRestart(t *testing.T) {
 	t.Run("with a delay", func(t *testing.T) {
 		t.Parallel()
-		if failed := rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n"); failed != 0 {
-			t.Errorf("%d statements or connections failed", failed)
-		}
+		assert.Equal(t, "statements or connections failed", rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n"), 0)
 	})
 	t.Run("negative control", func(t *testing.T) {
 		t.Parallel()
-		if failed := rollingRestart(t, ""); failed == 0 {
-			t.Error("without a delay nothing fails either: the test finds nothing")
-		}
+		failed := rollingRestart(t, "")
+		assert.True(t, failed != 0, "without a delay nothing fails either: the test finds nothing")
 	})
 }
 
@@ -259,23 +235,18 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 	}
 	for i := range proxies {
 		comes(t, "both are used", func() bool { return used(0) > 200 && used(1) > 200 })
-		if err := proxies[i].Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, proxies[i].Signal(syscall.SIGTERM))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		err := proxies[i].Wait(ctx)
 		cancel()
-		if err != nil {
-			t.Fatalf("idproxy ended with %v, want 0", err)
-		}
+		assert.MustTrue(t, err == nil, "idproxy ended with %v, want 0", err)
 		begin(i)
 	}
 	comes(t, "both are used again", func() bool { return used(0) > 200 && used(1) > 200 })
 	errs := load.end()
 	rows, distinct := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), harness.Count(t, pool, "SELECT COUNT(DISTINCT id) FROM t")
-	if acknowledged := load.done.Load(); rows < acknowledged || rows != distinct {
-		t.Errorf("%d rows, %d ids, %d acknowledged", rows, distinct, acknowledged)
-	}
+	acknowledged := load.done.Load()
+	assert.True(t, rows >= acknowledged && rows == distinct, "%d rows, %d ids, %d acknowledged", rows, distinct, acknowledged)
 	t.Logf("compared: %d rows", rows)
 	t.Logf("failed with %q: %v", drain, errs)
 	return load.failed.Load()

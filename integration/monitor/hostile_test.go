@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/monitor"
 )
@@ -114,27 +115,17 @@ func say(text string) func(net.Conn) {
 func files(t *testing.T, pid int) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	return len(list)
 }
 
 // peak is the most memory that a process had, in MiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := assert.Of(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))).Must(t)
 	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
-	if found == nil {
-		t.Fatalf("no VmHWM in %s", status)
-	}
-	n, err := strconv.Atoi(string(found[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.MustTrue(t, found != nil, "no VmHWM in %s", status)
+	n := assert.Of(strconv.Atoi(string(found[1]))).Must(t)
 	return n >> 10
 }
 
@@ -176,9 +167,7 @@ func (l *load) end(t *testing.T, w *watched) {
 	l.cancel()
 	l.all.Wait()
 	var rows, distinct int64
-	if err := w.open(t, 1).QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, w.open(t, 1).QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct))
 	if rows == 0 || rows != l.done.Load() || rows != distinct {
 		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, l.done.Load())
 	}
@@ -251,9 +240,7 @@ func TestSlowClients(t *testing.T) {
 		if p.failed+last.failed > 0 {
 			t.Errorf("%s: the balancer asked %d times, %d failed: %v", attack.name, p.asked+last.asked, p.failed+last.failed, errors.Join(p.last, last.last))
 		}
-		if n > bound {
-			t.Errorf("%s: %d files were open, want %d at most", attack.name, n, bound)
-		}
+		assert.True(t, n <= bound, "%s: %d files were open, want %d at most", attack.name, n, bound)
 		t.Logf("%s: %d answers, the slowest in %v, %d files at most, %d MiB; it took %v", attack.name, p.asked, p.slowest.Round(time.Millisecond), n, peak(t, w.PID()), time.Since(began).Round(time.Millisecond))
 	}
 	traffic.end(t, w)
@@ -270,10 +257,7 @@ func TestSlowClients(t *testing.T) {
 // TestPlainListenerStarves is the negative control of TestSlowClients: the same balancer is not
 // answered by a server of the standard library that takes as many connections and no more.
 func TestPlainListenerStarves(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
 	ended := make(chan error)
 	go func() { ended <- srv.Serve(netutil.LimitListener(l, monitor.MaxConnections)) }()
@@ -285,15 +269,13 @@ func TestPlainListenerStarves(t *testing.T) {
 	defer c.close()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	if p := balance(ctx, "http://"+c.addr, 1); p.failed > 0 || p.asked == 0 {
-		t.Fatalf("before the attack: %+v", p)
-	}
+	p := balance(ctx, "http://"+c.addr, 1)
+	assert.MustTrue(t, p.failed <= 0 && p.asked != 0, "before the attack: %+v", p)
 	c.open(monitor.MaxConnections+1, func(net.Conn) {})
 	ctx, cancel = context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	if p := balance(ctx, "http://"+c.addr, 1); p.failed == 0 || p.failed < p.asked {
-		t.Errorf("a plain listener answers under the attack: %+v", p)
-	}
+	p = balance(ctx, "http://"+c.addr, 1)
+	assert.True(t, p.failed != 0 && p.failed >= p.asked, "a plain listener answers under the attack: %+v", p)
 }
 
 // TestManyStreams opens ten thousand event streams that nobody reads: sixty-four of them are
@@ -324,16 +306,11 @@ func TestManyStreams(t *testing.T) {
 	})
 	cancel()
 	p := <-probed
-	if p.failed > 0 {
-		t.Errorf("the balancer asked %d times, %d failed: %v", p.asked, p.failed, p.last)
-	}
+	assert.True(t, p.failed <= 0, "the balancer asked %d times, %d failed: %v", p.asked, p.failed, p.last)
 	const streams = 64
-	if n := served.Load(); n < streams || refused.Load() < 9000 || cut.Load() > 100 {
-		t.Errorf("%d streams were served, %d refused, %d cut", n, refused.Load(), cut.Load())
-	}
-	if n := files(t, w.PID()); n > monitor.MaxConnections+60 {
-		t.Errorf("%d files are open", n)
-	}
+	n := served.Load()
+	assert.True(t, n >= streams && refused.Load() >= 9000 && cut.Load() <= 100, "%d streams were served, %d refused, %d cut", n, refused.Load(), cut.Load())
+	assert.LessOrEqual(t, "files are open", files(t, w.PID()), monitor.MaxConnections+60)
 	t.Logf("%d served, %d refused, %d cut; %d answers, the slowest in %v; %d MiB", served.Load(), refused.Load(), cut.Load(), p.asked, p.slowest, peak(t, w.PID()))
 	traffic.end(t, w)
 }
@@ -390,9 +367,7 @@ func TestOddRequests(t *testing.T) {
 		{"nothing but ends of lines", "\r\n\r\n\r\n\r\n", "400"},
 	} {
 		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		say(tt.text)(conn)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -403,16 +378,11 @@ func TestOddRequests(t *testing.T) {
 		}
 		body, _ := io.ReadAll(answer.Body) // it may be cut
 		conn.Close()
-		if !strings.Contains(tt.want, strconv.Itoa(answer.StatusCode)) {
-			t.Errorf("%s: %s, want %s: %.200s", tt.name, answer.Status, tt.want, body)
-		}
-		if answer.StatusCode != 200 && strings.Contains(string(body), "idproxy_") {
-			t.Errorf("%s: %.200s", tt.name, body)
-		}
+		assert.True(t, strings.Contains(tt.want, strconv.Itoa(answer.StatusCode)), "%s: %s, want %s: %.200s", tt.name, answer.Status, tt.want, body)
+		assert.True(t, answer.StatusCode == 200 || !strings.Contains(string(body), "idproxy_"), "%s: %.200s", tt.name, body)
 	}
-	if status, _ := w.get(t, "/readyz"); status != 200 {
-		t.Errorf("readyz: %d", status)
-	}
+	status, _ := w.get(t, "/readyz")
+	assert.True(t, status == 200, "readyz: %d", status)
 }
 
 // TestFewFiles lets a program open few files and has a crowd connect to its admin listener: most
@@ -421,9 +391,7 @@ func TestFewFiles(t *testing.T) {
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
 	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "few.sh")
 	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nulimit -n 320\nexec %q \"$@\"\n", program), 0o700); err != nil { //nolint:gosec // it is run
@@ -431,14 +399,8 @@ func TestFewFiles(t *testing.T) {
 	}
 	p, err := harness.Launch(t.Context(), script, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) + fmt.Sprintf(
 		"admin: {listen: 127.0.0.1:0}\nlimits: {sessions: 120}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := p.Stop(time.Minute); err != nil {
-			t.Error(err)
-		}
-	}()
+	assert.Must(t, err)
+	defer func() { assert.NoError(t, p.Stop(time.Minute)) }()
 	w := &watched{p, server, db, "http://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]}
 	harness.MustExec(t, w.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	c := &crowd{t: t, addr: strings.TrimPrefix(w.admin, "http://")}
@@ -447,9 +409,8 @@ func TestFewFiles(t *testing.T) {
 	const clients = 60
 	traffic := w.load(t, clients)
 	c.open(1000, func(net.Conn) {})
-	if s := w.state(t); s.Files.Limit != 320 || s.Files.Open > 4*clients+60 {
-		t.Errorf("%+v files", s.Files)
-	}
+	s := w.state(t)
+	assert.True(t, s.Files.Limit == 320 && s.Files.Open <= 4*clients+60, "%+v files", s.Files)
 	traffic.end(t, w)
 	if strings.Contains(p.Log(), "too many open files") {
 		t.Errorf("files ran out:\n%s", p.LogTail(10))
@@ -483,13 +444,9 @@ func TestWithoutToken(t *testing.T) {
 				continue
 			}
 			program, err := harness.Build()
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, err)
 			out, err := exec.Command(program, "serve", "--config", harness.WriteConfig(t, text)).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "needs a \"token\"") {
-				t.Errorf("%s: %v\n%s", tt.listen, err, out)
-			}
+			assert.True(t, err != nil && strings.Contains(string(out), "needs a \"token\""), "%s: %v\n%s", tt.listen, err, out)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/monitor"
@@ -33,9 +34,7 @@ func start(t *testing.T, server *servers.Server, db, more string) *watched {
 	t.Helper()
 	p := harness.StartProxy(t, harness.OneListener(server.Addr)+"admin: {listen: 127.0.0.1:0}\n"+more)
 	found := regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())
-	if found == nil {
-		t.Fatal("no admin listener in the log")
-	}
+	assert.MustTrue(t, found != nil, "no admin listener in the log")
 	return &watched{p, server, db, "http://" + found[1]}
 }
 
@@ -50,24 +49,15 @@ func (w *watched) open(t *testing.T, n int) *sql.DB {
 // get returns the answer to a path.
 func (w *watched) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.admin+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := assert.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, w.admin+path, nil)).Must(t)
 	return answer(t, r)
 }
 
 func answer(t *testing.T, r *http.Request) (status int, body string) {
 	t.Helper()
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := assert.Of(http.DefaultClient.Do(r)).Must(t)
 	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(io.ReadAll(a.Body)).Must(t)
 	return a.StatusCode, string(text)
 }
 
@@ -95,15 +85,10 @@ func (w *watched) metric(t *testing.T, name string, labels ...string) (sum float
 		if !ok {
 			continue
 		}
-		n, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		n := assert.Of(strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' '):]), 64)).Must(t, line)
 		sum, found = sum+n, true
 	}
-	if !found {
-		t.Errorf("there is no metric %s with %q", name, labels)
-	}
+	assert.True(t, found, "there is no metric %s with %q", name, labels)
 	return sum
 }
 
@@ -115,9 +100,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	w := start(t, server, db, fmt.Sprintf("sources: {ids: {segment: {}}}\nrules:\n  - {table: %s.t, column: id, source: ids}\n  - {table: %s.seen, column: id, source: ids, mode: observe}\n", db, db))
 	pool := w.open(t, 8)
 	for _, table := range []string{"t", "seen"} {
-		if _, err := pool.ExecContext(t.Context(), "CREATE TABLE "+table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE)"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(pool.ExecContext(t.Context(), "CREATE TABLE "+table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE)")).Must(t)
 	}
 	before := w.state(t)
 	const clients, each = 8, 200
@@ -150,15 +133,11 @@ func TestMetricsTellTheTruth(t *testing.T) {
 				}
 				if i%4 == 0 {
 					selects.Add(1)
-					if _, err := conn.ExecContext(t.Context(), "DO 1"); err != nil {
-						t.Error(err)
-					}
+					assert.Of(conn.ExecContext(t.Context(), "DO 1")).NoError(t)
 				}
 				if i%10 == 0 {
 					observed.Add(1)
-					if _, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO seen (a) VALUES (%d)", c*each+i)); err != nil {
-						t.Error(err)
-					}
+					assert.Of(conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO seen (a) VALUES (%d)", c*each+i))).NoError(t)
 				}
 			}
 		})
@@ -167,9 +146,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	close(stop)
 	scrapes := <-scraped
 	var rows float64
-	if err := pool.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&rows); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pool.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&rows))
 	for _, tt := range []struct {
 		name   string
 		labels []string
@@ -187,9 +164,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 		for deadline := time.Now().Add(time.Minute); got != tt.want && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			got = w.metric(t, tt.name, tt.labels...) // a command is counted just behind its reply
 		}
-		if got != tt.want {
-			t.Errorf("%s%v is %v, want %v", tt.name, tt.labels, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("%s%v", tt.name, tt.labels), got, tt.want)
 	}
 	forwarded := func(s monitor.State) (n uint64) {
 		for _, one := range s.Listeners[0].Statements {
@@ -204,8 +179,6 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); got < least && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		got = forwarded(w.state(t)) - forwarded(before) // as above, and a state is up to a tenth of a second old
 	}
-	if got < least || got > least+2*clients {
-		t.Errorf("forwarded %d, want %d and a few for logins", got, least)
-	}
+	assert.True(t, got >= least && got <= least+2*clients, "forwarded %d, want %d and a few for logins", got, least)
 	t.Logf("compared: %v rows, %d errors, %d scrapes", rows, failed.Load(), scrapes)
 }

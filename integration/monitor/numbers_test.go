@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/monitor"
@@ -18,21 +19,11 @@ import (
 // clock set back, and then the process stands still for longer than its lease. Each is an event
 // with its cause, and neither is there before.
 func TestNumberEvents(t *testing.T) {
-	clock, err := servers.NewClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	redis, err := servers.StartRedisClock(t.Context(), clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clock := assert.Of(servers.NewClock()).Must(t)
+	redis := assert.Of(servers.StartRedisClock(t.Context(), clock)).Must(t)
 	t.Cleanup(func() {
-		if err := redis.Stop(); err != nil {
-			t.Error(err)
-		}
-		if err := clock.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, redis.Stop())
+		assert.NoError(t, clock.Close())
 	})
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
@@ -68,9 +59,7 @@ func TestNumberEvents(t *testing.T) {
 			"lease of the worker number ended, it is asked for again", "the lease was not renewed in time",
 			func() {
 				for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-					if err := w.Signal(s); err != nil {
-						t.Fatal(err)
-					}
+					assert.Must(t, w.Signal(s))
 					if s == syscall.SIGSTOP {
 						time.Sleep(5 * time.Second) // the lease lasts for (10 - 0.1 - 3 - 0.5) / 2 s
 					}
@@ -79,9 +68,7 @@ func TestNumberEvents(t *testing.T) {
 			func() {},
 		},
 	} {
-		if seen(change.text, "") {
-			t.Errorf("%q is an event before it", change.text)
-		}
+		assert.True(t, !seen(change.text, ""), "%q is an event before it", change.text)
 		change.plant()
 		for deadline := time.Now().Add(faultTime); !seen(change.text, change.reason); time.Sleep(100 * time.Millisecond) {
 			if change.again(); time.Now().After(deadline) {

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -43,9 +44,7 @@ func browse(t *testing.T) context.Context {
 			}
 		}
 	})
-	if err := chromedp.Run(ctx, cdplog.Enable()); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(ctx, cdplog.Enable()))
 	return ctx
 }
 
@@ -70,16 +69,12 @@ func shows(id, text string) string {
 func accessible(t *testing.T, ctx context.Context, name string) { //nolint:revive // the test first
 	t.Helper()
 	script, err := os.ReadFile("../../.tools/browser/node_modules/axe-core/axe.min.js")
-	if err != nil {
-		t.Fatalf("%v: make test installs it", err)
-	}
+	assert.MustTrue(t, err == nil, "%v: make test installs it", err)
 	var found []string
 	err = chromedp.Run(ctx, chromedp.Evaluate(string(script), nil), chromedp.Evaluate(
 		`axe.run().then(r => r.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.map(n => n.html.slice(0, 120)).join(" | ")))`,
 		&found, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	for _, f := range found {
 		t.Errorf("%s: axe-core: %s", name, f)
 	}
@@ -89,13 +84,9 @@ func accessible(t *testing.T, ctx context.Context, name string) { //nolint:reviv
 func picture(t *testing.T, ctx context.Context, name string) { //nolint:revive // the test first
 	t.Helper()
 	var png []byte
-	if err := chromedp.Run(ctx, chromedp.FullScreenshot(&png, 100)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(ctx, chromedp.FullScreenshot(&png, 100)))
 	if dir := os.Getenv("IDPROXY_PICTURES"); dir != "" {
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
 	}
 }
 
@@ -107,9 +98,7 @@ func TestPage(t *testing.T) {
 	db, kept := harness.Database(t, server), harness.Database(t, server)
 	store := newGate(t, server.Addr)
 	dsn := harness.StoreDSN(server, kept)
-	if !strings.Contains(dsn, server.Addr) {
-		t.Fatalf("no address in %s", dsn)
-	}
+	assert.MustTrue(t, strings.Contains(dsn, server.Addr), "no address in %s", dsn)
 	w := start(t, server, db, fmt.Sprintf(`
 stores:  {main: {mysql: {dsn: %q}}}
 sources:
@@ -135,9 +124,7 @@ rules:
 		}
 	}
 	ctx := browse(t)
-	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.admin+"/")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.admin+"/")))
 	until(t, ctx, `document.getElementById("state").innerText === "ready"`)
 	insert(300)
 	until(t, ctx, shows("rules", "300"))
@@ -146,9 +133,7 @@ rules:
 	until(t, ctx, `document.querySelector("#sources meter").value > 0`)
 	until(t, ctx, shows("stores", "answers"))
 
-	if _, err := pool.ExecContext(t.Context(), "INSERT INTO strict (id, note) VALUES (424242, 'secret-in-a-literal')"); err == nil {
-		t.Error("explicit: reject let an id through")
-	}
+	assert.Of(pool.ExecContext(t.Context(), "INSERT INTO strict (id, note) VALUES (424242, 'secret-in-a-literal')")).Fails(t, "explicit: reject let an id through", "")
 	until(t, ctx, shows("refusals", "explicit_id"))
 	until(t, ctx, shows("events", "statement refused"))
 	until(t, ctx, shows("rules", "1 explicit_id"))
@@ -169,19 +154,14 @@ rules:
 	}{{"light", 1280, "light"}, {"dark", 1280, "dark"}, {"phone", 400, "light"}, {"phone-dark", 400, "dark"}} {
 		err := chromedp.Run(ctx, chromedp.EmulateViewport(look.width, 900),
 			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.dark}}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		accessible(t, ctx, look.name)
 		picture(t, ctx, "page-"+look.name)
 		var wide bool
-		if err := chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.scrollWidth > innerWidth", &wide)); err != nil || wide {
-			t.Errorf("%s: the page is wider than the window (%v)", look.name, err)
-		}
+		err = chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.scrollWidth > innerWidth", &wide))
+		assert.True(t, err == nil && !wide, "%s: the page is wider than the window (%v)", look.name, err)
 	}
-	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900)))
 
 	store.shut()
 	until(t, ctx, shows("sources", "store fails, ids in memory go on"))
@@ -206,17 +186,11 @@ rules:
 
 	_, body := w.get(t, "/")
 	body = strings.ReplaceAll(body, "http://www.w3.org/2000/svg", "") // the name of a language
-	if strings.Contains(body, "http:") || strings.Contains(body, "https:") || strings.Contains(body, `"//`) {
-		t.Error("the page names an address outside")
-	}
+	assert.True(t, !strings.Contains(body, "http:") && !strings.Contains(body, "https:") && !strings.Contains(body, `"//`), "the page names an address outside")
 	var text string
-	if err := chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.outerHTML", &text)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.outerHTML", &text)))
 	for _, secret := range []string{"secret-in-a-literal", "424242", dsn[:strings.IndexByte(dsn, '@')]} {
-		if strings.Contains(text, secret) {
-			t.Errorf("the page shows %q", secret)
-		}
+		assert.True(t, !strings.Contains(text, secret), "the page shows %q", secret)
 	}
 }
 
@@ -227,22 +201,16 @@ func TestPageActions(t *testing.T) {
 	ctx := browse(t)
 	press := func(button, then string) {
 		t.Helper()
-		if err := chromedp.Run(ctx, chromedp.Click("#"+button, chromedp.ByQuery)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, chromedp.Run(ctx, chromedp.Click("#"+button, chromedp.ByQuery)))
 		until(t, ctx, then)
 	}
 	err := chromedp.Run(ctx, network.Enable(), network.SetExtraHTTPHeaders(network.Headers{"Authorization": "Bearer s3cret"}),
 		chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.admin+"/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	until(t, ctx, `document.title === "proxy-a – idproxy" && document.getElementById("instance").innerText === "proxy-a"`)
 	until(t, ctx, `!document.getElementById("drain").disabled && document.getElementById("resume").disabled`)
 	press("reload", shows("done", "nothing has changed"))
-	if err := os.WriteFile(w.ConfigPath, []byte("listeners: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(w.ConfigPath, []byte("listeners: []\n"), 0o600))
 	press("reload", shows("done", "listeners"))
 	until(t, ctx, shows("problems", "configuration not reloaded"))
 	press("drain", `document.getElementById("sure").open`)

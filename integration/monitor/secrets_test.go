@@ -10,7 +10,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/width"
 	"idproxy/integration/wireclient"
 )
@@ -45,10 +47,9 @@ var frames = []string{
 // parameter, whole and broken, in every character set of clients, and looks for them in all that an
 // operator sees.
 func TestSecrets(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			db := harness.Database(t, server)
-			w := start(t, server, db, fmt.Sprintf(`
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := harness.Database(t, server)
+		w := start(t, server, db, fmt.Sprintf(`
 log: {level: debug}
 sources: {ids: {segment: {}}}
 rules:
@@ -57,95 +58,80 @@ rules:
   - {table: %[1]s.formed, column: id, source: ids, unsupported: reject}
   - {table: %[1]s.seen*, column: id, source: ids, mode: observe}
 `, db))
-			direct := wireclient.Open(t, server.Addr, db)
-			for _, table := range []string{"kept", "moved", "formed", "seen"} {
-				direct.Must(t, "CREATE TABLE "+table+" (id INT PRIMARY KEY, a VARCHAR(200))")
+		direct := wireclient.Open(t, server.Addr, db)
+		for _, table := range []string{"kept", "moved", "formed", "seen"} {
+			direct.Must(t, "CREATE TABLE "+table+" (id INT PRIMARY KEY, a VARCHAR(200))")
+		}
+		sent := 0
+		send := func(s **wireclient.Session, text string) {
+			sent++
+			if _, err := (*s).Query(text); err != nil { // the server ended it
+				(*s).Close()
+				*s = wireclient.Open(t, w.Addr("a"), db)
 			}
-			sent := 0
-			send := func(s **wireclient.Session, text string) {
-				sent++
-				if _, err := (*s).Query(text); err != nil { // the server ended it
-					(*s).Close()
-					*s = wireclient.Open(t, w.Addr("a"), db)
+		}
+		for _, charset := range []string{"utf8mb4", "latin1", "gbk", "big5", "sjis", "cp932", "gb18030", "euckr", "gb2312", "ujis", "koi8r", "keybcs2", "binary"} {
+			s := wireclient.Open(t, w.Addr("a"), db)
+			for _, mode := range []string{"", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"} {
+				if charset != "utf8mb4" && mode != "" {
+					continue
 				}
-			}
-			for _, charset := range []string{"utf8mb4", "latin1", "gbk", "big5", "sjis", "cp932", "gb18030", "euckr", "gb2312", "ujis", "koi8r", "keybcs2", "binary"} {
-				s := wireclient.Open(t, w.Addr("a"), db)
-				for _, mode := range []string{"", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"} {
-					if charset != "utf8mb4" && mode != "" {
-						continue
-					}
-					send(&s, "SET NAMES "+charset)
-					send(&s, "SET sql_mode='"+mode+"'")
-					for i, frame := range frames {
-						for k, secret := range secrets {
-							if (charset != "utf8mb4" || mode != "" && !width.Long) && (i+k)%6 != 0 {
-								continue
-							}
-							text := strings.ReplaceAll(strings.ReplaceAll(frame, "%s", strings.ReplaceAll(secret, "\x00", " ")), "NUMBER", secretNumber)
-							send(&s, text)
-							if (i+k)%4 == 0 {
-								send(&s, text[:len(text)-1])
-								send(&s, text[:len(text)*3/4])
-								quoted := "'" + strings.NewReplacer("'", "''", "\\", "\\\\").Replace(text) + "'"
-								send(&s, "PREPARE s FROM "+quoted)
-								send(&s, "EXECUTE s")
-								send(&s, "SET @v = "+quoted)
-								send(&s, "PREPARE s FROM @v")
-								send(&s, "EXECUTE IMMEDIATE "+quoted)
-							}
+				send(&s, "SET NAMES "+charset)
+				send(&s, "SET sql_mode='"+mode+"'")
+				for i, frame := range frames {
+					for k, secret := range secrets {
+						if (charset != "utf8mb4" || mode != "" && !width.Long) && (i+k)%6 != 0 {
+							continue
+						}
+						text := strings.ReplaceAll(strings.ReplaceAll(frame, "%s", strings.ReplaceAll(secret, "\x00", " ")), "NUMBER", secretNumber)
+						send(&s, text)
+						if (i+k)%4 == 0 {
+							send(&s, text[:len(text)-1])
+							send(&s, text[:len(text)*3/4])
+							quoted := "'" + strings.NewReplacer("'", "''", "\\", "\\\\").Replace(text) + "'"
+							send(&s, "PREPARE s FROM "+quoted)
+							send(&s, "EXECUTE s")
+							send(&s, "SET @v = "+quoted)
+							send(&s, "PREPARE s FROM @v")
+							send(&s, "EXECUTE IMMEDIATE "+quoted)
 						}
 					}
 				}
-				s.Close()
 			}
-			pool := w.open(t, 1)
-			for _, text := range []string{"INSERT INTO kept (id, a) VALUES (?, ?)", "INSERT INTO moved (id, a) VALUES (?, ?)", "INSERT INTO seen (id, a) VALUES (?, ?)"} {
-				st, err := pool.Prepare(text)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, args := range [][]any{{secretNumber, secretText}, {7391846205, []byte(secretText)}, {7391846205.5, secretText}, {secretText, secretNumber}} {
-					_, err := st.Exec(args...) // most are refused
-					sent++
-					if err == nil && strings.Contains(text, "kept") {
-						t.Error("explicit: reject let an id through")
-					}
-				}
-				st.Close()
+			s.Close()
+		}
+		pool := w.open(t, 1)
+		for _, text := range []string{"INSERT INTO kept (id, a) VALUES (?, ?)", "INSERT INTO moved (id, a) VALUES (?, ?)", "INSERT INTO seen (id, a) VALUES (?, ?)"} {
+			st := assert.Of(pool.Prepare(text)).Must(t)
+			for _, args := range [][]any{{secretNumber, secretText}, {7391846205, []byte(secretText)}, {7391846205.5, secretText}, {secretText, secretNumber}} {
+				_, err := st.Exec(args...) // most are refused
+				sent++
+				assert.True(t, err != nil || !strings.Contains(text, "kept"), "explicit: reject let an id through")
 			}
-			seen := map[string]int{}
-			for _, path := range []string{"/api/v1/refusals", "/api/v1/events", "/api/v1/status", "/api/v1/sessions", "/api/v1/history", "/api/v1/config", "/metrics", "/"} {
-				status, body := w.get(t, path)
-				if status != 200 {
-					t.Errorf("%s: %d", path, status)
-				}
-				noSecret(t, path, body)
-				seen[path] = len(body)
-			}
-			_, body := w.get(t, "/api/v1/refusals")
-			for _, reason := range []string{"explicit_id", "observed", "form", "no_ids"} {
-				if !strings.Contains(body, fmt.Sprintf("\"reason\":%q", reason)) {
-					t.Errorf("none was %s", reason)
-				}
-			}
-			// The negative control: a name that the server knows is shown.
-			control := wireclient.Open(t, w.Addr("a"), db)
-			direct.Must(t, "CREATE TABLE seen"+secretText+" (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
-			noSecret(t, "the log", w.Log())
-			control.Must(t, "INSERT INTO seen"+secretText+" (a) VALUES (1)")
-			if _, body := w.get(t, "/api/v1/refusals"); secretIn(body) < 0 {
-				t.Error("the secret was not found where it is")
-			}
-			if err := w.Stop(time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(w.Log(), "statement refused") || !strings.Contains(w.Log(), "observed in all") {
-				t.Error("the log has no refusal or no observation")
-			}
-			t.Logf("%d statements; bytes that were looked at: %v, log %d", sent, seen, len(w.Log()))
-		})
-	}
+			st.Close()
+		}
+		seen := map[string]int{}
+		for _, path := range []string{"/api/v1/refusals", "/api/v1/events", "/api/v1/status", "/api/v1/sessions", "/api/v1/history", "/api/v1/config", "/metrics", "/"} {
+			status, body := w.get(t, path)
+			assert.Equal(t, path, status, 200)
+			noSecret(t, path, body)
+			seen[path] = len(body)
+		}
+		_, body := w.get(t, "/api/v1/refusals")
+		for _, reason := range []string{"explicit_id", "observed", "form", "no_ids"} {
+			assert.True(t, strings.Contains(body, fmt.Sprintf("\"reason\":%q", reason)), "none was %s", reason)
+		}
+		// The negative control: a name that the server knows is shown.
+		control := wireclient.Open(t, w.Addr("a"), db)
+		direct.Must(t, "CREATE TABLE seen"+secretText+" (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
+		noSecret(t, "the log", w.Log())
+		control.Must(t, "INSERT INTO seen"+secretText+" (a) VALUES (1)")
+		_, body = w.get(t, "/api/v1/refusals")
+		assert.True(t, secretIn(body) >= 0, "the secret was not found where it is")
+		assert.Must(t, w.Stop(time.Minute))
+		assert.True(t, strings.Contains(w.Log(), "statement refused") && strings.Contains(w.Log(), "observed in all"), "the log has no refusal or no observation")
+		t.Logf("%d statements; bytes that were looked at: %v, log %d", sent, seen, len(w.Log()))
+	})
 }
 
 // noSecret fails where a text has a piece of a secret.
@@ -186,24 +172,16 @@ func TestHostileNames(t *testing.T) {
 	harness.WantError(t, err, 1235)
 
 	ctx := browse(t)
-	if err := chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.admin+"/")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, chromedp.Run(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(w.admin+"/")))
 	until(t, ctx, shows("refusals", "<img src=x"))
 	until(t, ctx, shows("refusals", "<u>"))
 	until(t, ctx, shows("events", "<img src=x"))
 	var elements int
-	if err := chromedp.Run(ctx, chromedp.Evaluate(`document.querySelectorAll("main img, main u, main i, main b").length`, &elements)); err != nil || elements > 0 {
-		t.Errorf("%d elements were made of names: %v", elements, err)
-	}
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	err = chromedp.Run(ctx, chromedp.Evaluate(`document.querySelectorAll("main img, main u, main i, main b").length`, &elements))
+	assert.True(t, err == nil && elements <= 0, "%d elements were made of names: %v", elements, err)
+	program := assert.Of(harness.Build()).Must(t)
 	out, err := exec.Command(program, "status", "--admin", strings.TrimPrefix(w.admin, "http://")).CombinedOutput()
-	if err != nil {
-		t.Errorf("status: %v\n%s", err, out)
-	}
+	assert.NoError(t, err, "status", string(out))
 	_, metrics := w.get(t, "/metrics")
 	_, refusals := w.get(t, "/api/v1/refusals")
 	_, events := w.get(t, "/api/v1/events")
@@ -213,9 +191,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(w.Log()) {
-		if !strings.HasPrefix(line, "time=") {
-			t.Errorf("a name made a line of its own: %q", line)
-		}
+		assert.True(t, strings.HasPrefix(line, "time="), "a name made a line of its own: %q", line)
 	}
 	if !strings.Contains(refusals, `\u003cimg`) || !strings.Contains(w.Log(), "<img src=x") { // else nothing was looked at
 		t.Errorf("the user is not named: %s", refusals)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -25,10 +26,7 @@ func TestStatus(t *testing.T) {
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1),(2),(3)")
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	status := func(env string, args ...string) (string, error) {
 		t.Helper()
 		c := exec.Command(program, append([]string{"status"}, args...)...)
@@ -49,27 +47,17 @@ func TestStatus(t *testing.T) {
 		{want: "is idproxy running", args: []string{"--admin", "127.0.0.1:1"}, fails: true},
 	} {
 		out, err := status(tt.env, tt.args...)
-		if (err != nil) != tt.fails || !strings.Contains(out, tt.want) {
-			t.Errorf("%v: %v, want %q:\n%s", tt.args, err, tt.want, out)
-		}
+		assert.True(t, (err != nil) == tt.fails && strings.Contains(out, tt.want), "%v: %v, want %q:\n%s", tt.args, err, tt.want, out)
 	}
 
-	conn, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(pool.Conn(t.Context())).Must(t)
 	defer conn.Close()
 	var thread uint64
-	if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&thread); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&thread))
 	w := &watched{p, server, db, "http://" + tcp}
 	request := func(method, path string) (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, w.admin+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := assert.Of(http.NewRequestWithContext(t.Context(), method, w.admin+path, nil)).Must(t)
 		r.Header.Set("Authorization", "Bearer s3cret")
 		return answer(t, r)
 	}
@@ -78,15 +66,10 @@ func TestStatus(t *testing.T) {
 	if found == nil {
 		t.Fatalf("no session of thread %d: %s", thread, body)
 	}
-	if code, body := request("DELETE", "/api/v1/sessions/"+found[1]); code != http.StatusNoContent {
-		t.Errorf("close: %d %s", code, body)
-	}
-	if err := conn.PingContext(t.Context()); err == nil {
-		t.Error("the closed session answers")
-	}
+	code, body := request("DELETE", "/api/v1/sessions/"+found[1])
+	assert.True(t, code == http.StatusNoContent, "close: %d %s", code, body)
+	assert.Fails(t, "the closed session answers", conn.PingContext(t.Context()), "")
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.Log(), "closed by an operator"); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the log does not say who closed it")
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "the log does not say who closed it")
 	}
 }

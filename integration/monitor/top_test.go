@@ -16,6 +16,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -115,9 +116,7 @@ func (s *terminal) until(t *testing.T, wanted ...string) {
 		if missing == "" {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it never shows %s:\n%s", missing, seen)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "it never shows %s:\n%s", missing, seen)
 	}
 }
 
@@ -133,26 +132,18 @@ func TestTop(t *testing.T) {
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), program, "top", "--admin", "unix:"+filepath.Join(dir, "admin.sock")).CombinedOutput(); err == nil || !strings.Contains(string(out), "top needs a terminal") {
-		t.Errorf("without a terminal: %v: %s", err, out)
-	}
+	program := assert.Of(harness.Build()).Must(t)
+	out, err := exec.CommandContext(t.Context(), program, "top", "--admin", "unix:"+filepath.Join(dir, "admin.sock")).CombinedOutput()
+	assert.True(t, err != nil && strings.Contains(string(out), "top needs a terminal"), "without a terminal: %v: %s", err, out)
 	screen, tty, end := runTop(t, program, "", "--admin", "unix:"+filepath.Join(dir, "admin.sock"))
 	press := func(keys string) {
 		t.Helper()
-		if _, err := tty.WriteString(keys); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(tty.WriteString(keys)).Must(t)
 	}
 	screen.until(t, "LISTENER +SESS +STMT/S", "^a +1 .* ready$", "q quit")
 	picture := func(name string) {
 		if to := os.Getenv("IDPROXY_PICTURES"); to != "" {
-			if err := os.WriteFile(filepath.Join(to, name+".txt"), []byte(screen.String()+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.WriteFile(filepath.Join(to, name+".txt"), []byte(screen.String()+"\n"), 0o600))
 		}
 	}
 
@@ -183,9 +174,7 @@ func TestTop(t *testing.T) {
 	screen.until(t, refused)
 	press("\r")
 	screen.until(t, "STATEMENT +INSERT INTO t VALUES", "ERROR +1235")
-	if strings.Contains(screen.String(), "4711") {
-		t.Errorf("a value is shown:\n%s", screen)
-	}
+	assert.True(t, !strings.Contains(screen.String(), "4711"), "a value is shown:\n%s", screen)
 	press("\x1b")
 	screen.until(t, refused) // an escape is one when nothing follows it
 	press("6")
@@ -198,21 +187,15 @@ func TestTop(t *testing.T) {
 	screen.until(t, "Close session [0-9]+ of app")
 	press("y")
 	screen.until(t, "session [0-9]+ of app from 127.0.0.1:[0-9]+ is closed")
-	if err := p.Poll(t.Context(), func() bool { return strings.Contains(p.Log(), "closed by an operator") }); err != nil {
-		t.Error("the log does not say who closed the session")
-	}
+	assert.NoError(t, p.Poll(t.Context(), func() bool { return strings.Contains(p.Log(), "closed by an operator") }), "the log does not say who closed the session")
 
 	screen.resize(120, 40)
-	if err := pty.Setsize(tty, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, pty.Setsize(tty, &pty.Winsize{Rows: 40, Cols: 120}))
 	press("1")
 	screen.until(t, "LISTENER", `\A(.*\n){39}.*q quit`) // in the last line
 	stop()
 	rows.Wait()
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Kill())
 	screen.until(t, "NO ANSWER, figures are of", "^a ")
 	harness.Start(t, spec)
 	screen.until(t, "ready at", "^a +0 .* ready$", "up [0-9]+s")
@@ -226,10 +209,7 @@ func runTop(t *testing.T, program, env string, args ...string) (screen *terminal
 	t.Helper()
 	top := exec.CommandContext(t.Context(), program, append([]string{"top", "--interval", "200ms"}, args...)...)
 	top.Env = append(os.Environ(), "TERM=xterm-256color", env, "IDPROXY_ADMIN_TOKEN=s3cret")
-	tty, err := pty.StartWithSize(top, &pty.Winsize{Rows: 24, Cols: 80})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty = assert.Of(pty.StartWithSize(top, &pty.Winsize{Rows: 24, Cols: 80})).Must(t)
 	t.Cleanup(func() { tty.Close() })
 	screen = newTerminal(80, 24)
 	read := make(chan struct{})
@@ -246,9 +226,7 @@ func runTop(t *testing.T, program, env string, args ...string) (screen *terminal
 	}()
 	return screen, tty, func() {
 		t.Helper()
-		if err := top.Wait(); err != nil {
-			t.Errorf("it ends with %v", err)
-		}
+		assert.NoError(t, top.Wait(), "it ends with")
 		<-read
 	}
 }
@@ -262,10 +240,7 @@ func TestAdminOverTLS(t *testing.T) {
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) +
 		"admin: {listen: 127.0.0.1:0, token: s3cret, tls: {cert: server.pem, key: server.key}}\n"})
 	address := "https://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	trusted := "SSL_CERT_FILE=" + filepath.Join(dir, "server.pem")
 	for _, tt := range []struct{ env, token, address, want string }{
 		{trusted, "s3cret", address, "LISTENER"},
@@ -279,14 +254,10 @@ func TestAdminOverTLS(t *testing.T) {
 		status := exec.CommandContext(t.Context(), program, "status", "--admin", tt.address)
 		status.Env = append(os.Environ(), tt.env, "IDPROXY_ADMIN_TOKEN="+tt.token)
 		out, err := status.CombinedOutput()
-		if (err == nil) != (tt.want == "LISTENER") || !regexp.MustCompile(tt.want).Match(out) {
-			t.Errorf("%+v: %v\n%s", tt, err, out)
-		}
+		assert.True(t, (err == nil) == (tt.want == "LISTENER") && regexp.MustCompile(tt.want).Match(out), "%+v: %v\n%s", tt, err, out)
 	}
 	screen, tty, end := runTop(t, program, trusted, "--admin", address)
 	screen.until(t, "LISTENER +SESS +STMT/S", "^a +0 .* ready$", "ready at")
-	if _, err := tty.WriteString("q"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(tty.WriteString("q")).Must(t)
 	end()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -77,9 +78,8 @@ func foldsAsServer(t *testing.T, server *servers.Server) {
 			b.WriteRune(r)
 		}
 		lower := fmt.Sprintf("SELECT HEX(LOWER(_utf8mb3 X'%x' COLLATE utf8mb3_general_ci))", b.String())
-		if want, got := direct.Value(t, lower), fmt.Sprintf("%X", pattern.Fold(b.String())); got != want {
-			t.Errorf("small letters from %U: %s, the server has %s", from, got, want)
-		}
+		want, got := direct.Value(t, lower), fmt.Sprintf("%X", pattern.Fold(b.String()))
+		assert.True(t, got == want, "small letters from %U: %s, the server has %s", from, got, want)
 	}
 	rules := ""
 	for _, n := range foldedNames {
@@ -97,12 +97,10 @@ rules: %s
 	s := wireclient.Open(t, proxy.Addr("a"), "folded")
 	s.Must(t, "SET NAMES utf8mb4")
 	for _, n := range foldedNames {
-		if id := s.Must(t, "INSERT INTO `"+n.table+"` (a) VALUES (1)").InsertID; id < pair.SourceStart {
-			t.Errorf("%s: id %d, want one of the source", n.table, id)
-		}
-		if id := s.Must(t, "INSERT INTO `"+n.written+"` (a) VALUES (2)").InsertID; id >= pair.SourceStart != n.same {
-			t.Errorf("rule for %s: %s gets id %d", n.table, n.written, id)
-		}
+		id := s.Must(t, "INSERT INTO `"+n.table+"` (a) VALUES (1)").InsertID
+		assert.True(t, id >= pair.SourceStart, "%s: id %d, want one of the source", n.table, id)
+		id = s.Must(t, "INSERT INTO `"+n.written+"` (a) VALUES (2)").InsertID
+		assert.True(t, id >= pair.SourceStart == n.same, "rule for %s: %s gets id %d", n.table, n.written, id)
 	}
 }
 

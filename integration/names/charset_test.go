@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -60,14 +61,12 @@ var spelledTables = []spelledTable{
 // that name them and by ones that do not, and runs nothing but what the client has sent.
 func TestNamesInAnyCharset(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			for _, exact := range []bool{true, false} {
-				t.Run(fmt.Sprintf("exact=%v", exact), func(t *testing.T) { fillSpelled(t, server, exact) })
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		for _, exact := range []bool{true, false} {
+			t.Run(fmt.Sprintf("exact=%v", exact), func(t *testing.T) { fillSpelled(t, server, exact) })
+		}
+	})
 }
 
 func fillSpelled(t *testing.T, server *servers.Server, exact bool) {
@@ -122,18 +121,14 @@ rules:
 				n++
 			}
 			prepared, err := s.Prepare("p", "INSERT INTO "+name+" (a) VALUES (?)")
-			if err != nil || prepared[0].Err != nil {
-				t.Fatal(err, prepared)
-			}
+			assert.MustTrue(t, err == nil && prepared[0].Err == nil, "%v %v", err, prepared)
 			for _, before := range []string{"DO 0", "DROP TABLE IF EXISTS nothing"} { // the second time the table is described anew
 				s.Must(t, before)
-				if replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(10)}}); err != nil || replies[0].Err != nil {
-					t.Fatal(err, replies)
-				}
+				replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(10)}})
+				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
 			}
-			if got := direct.Value(t, "SELECT CONCAT(COUNT(*),' ',MIN(id)>="+fmt.Sprint(pair.SourceStart)+") FROM "+quoted); got != fmt.Sprintf("%d 1", n) {
-				t.Errorf("rows, all with ids: %s, want %d 1", got, n)
-			}
+			got := direct.Value(t, "SELECT CONCAT(COUNT(*),' ',MIN(id)>="+fmt.Sprint(pair.SourceStart)+") FROM "+quoted)
+			assert.True(t, got == fmt.Sprintf("%d 1", n), "rows, all with ids: %s, want %d 1", got, n)
 		})
 	}
 }
@@ -142,87 +137,77 @@ rules:
 // server's own answer.
 func TestNamesThatServersRefuse(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
-			for _, tt := range []struct{ charset, text string }{
-				{"gbk", "INSERT INTO `a\xff b` (a) VALUES (1)"},
-				{"gbk", "INSERT INTO `a\xa2\x40` (a) VALUES (1)"},
-				{"cp1251", "INSERT INTO `\x98` (a) VALUES (1)"},
-				{"sjis", "INSERT INTO `\x83\x60``x` (a) VALUES (1)"},
-				{"utf8mb3", "INSERT INTO `a\xff` (a) VALUES (1)"},
-				{"utf8mb4", "INSERT INTO `😀` (a) VALUES (1)"},
-				{"ascii", "INSERT INTO `\xe9` (a) VALUES (1)"},
-				{"latin1", "CREATE TEMPORARY TABLE `\xe9` LIKE nothing"},
-				{"gbk", "USE `\xd6\xd0`"},
-			} {
-				native, proxied := wireclient.Open(t, server.Addr, w.DB), wireclient.Open(t, w.Addr, w.DB)
-				var got [2]*mysql.MyError
-				for i, s := range []*wireclient.Session{native, proxied} {
-					s.Must(t, "SET NAMES "+tt.charset)
-					got[i] = s.Fails(t, tt.text)
-				}
-				if got[0].Code != got[1].Code || got[0].Message != got[1].Message {
-					t.Errorf("%s: %q: %v, natively %v", tt.charset, tt.text, got[1], got[0])
-				}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
+		for _, tt := range []struct{ charset, text string }{
+			{"gbk", "INSERT INTO `a\xff b` (a) VALUES (1)"},
+			{"gbk", "INSERT INTO `a\xa2\x40` (a) VALUES (1)"},
+			{"cp1251", "INSERT INTO `\x98` (a) VALUES (1)"},
+			{"sjis", "INSERT INTO `\x83\x60``x` (a) VALUES (1)"},
+			{"utf8mb3", "INSERT INTO `a\xff` (a) VALUES (1)"},
+			{"utf8mb4", "INSERT INTO `😀` (a) VALUES (1)"},
+			{"ascii", "INSERT INTO `\xe9` (a) VALUES (1)"},
+			{"latin1", "CREATE TEMPORARY TABLE `\xe9` LIKE nothing"},
+			{"gbk", "USE `\xd6\xd0`"},
+		} {
+			native, proxied := wireclient.Open(t, server.Addr, w.DB), wireclient.Open(t, w.Addr, w.DB)
+			var got [2]*mysql.MyError
+			for i, s := range []*wireclient.Session{native, proxied} {
+				s.Must(t, "SET NAMES "+tt.charset)
+				got[i] = s.Fails(t, tt.text)
 			}
-			if server.Kind == servers.MySQL { // takes what is in front of a byte that is no character for the name
-				s := wireclient.Open(t, w.Addr, w.DB)
-				s.Must(t, "SET NAMES utf8mb4", "INSERT INTO `orders\xff` (a) VALUES (1)")
-			}
-		})
-	}
+			assert.True(t, got[0].Code == got[1].Code && got[0].Message == got[1].Message, "%s: %q: %v, natively %v", tt.charset, tt.text, got[1], got[0])
+		}
+		if server.Kind == servers.MySQL { // takes what is in front of a byte that is no character for the name
+			s := wireclient.Open(t, w.Addr, w.DB)
+			s.Must(t, "SET NAMES utf8mb4", "INSERT INTO `orders\xff` (a) VALUES (1)")
+		}
+	})
 }
 
 // TestLettersOfCharsets asks servers which bytes go on an unquoted name, and which are blanks, in
 // every character set.
 func TestLettersOfCharsets(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			s := wireclient.Open(t, server.Addr, harness.Database(t, server))
-			sets := s.Must(t, "SELECT CHARACTER_SET_NAME, MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME NOT IN ('ucs2','utf16','utf16le','utf32')").Rows
-			if len(sets) < 35 {
-				t.Fatalf("%d character sets", len(sets))
-			}
-			for _, row := range sets {
-				set := row[0]
-				s.Must(t, "SET character_set_client="+set)
-				m := rewriter.Mode{MariaDB: server.Kind == servers.MariaDB, Charset: rewriter.CharsetOf(set)}
-				try := func(text string, tables ...string) {
-					replies, err := s.Query(text)
-					if err != nil || replies[0].Err == nil {
-						t.Fatalf("%s: %q: %v", set, text, err)
-					}
-					head, _ := rewriter.ReadHead([]byte(text), m)
-					if replies[0].Err.Code == mysql.ER_INVALID_CHARACTER_STRING { // said before what stands behind it is read
-						return
-					}
-					// MySQL makes question marks of broken characters of several bytes, where idproxy reads no name.
-					read, native := slices.Contains(tables, string(head.Target.Table)), replies[0].Err.Code != mysql.ER_PARSE_ERROR
-					if read != native && (read || row[1] == "1") && !lenient[set] {
-						t.Errorf("%s: %q writes to %q, and the server says %v", set, text, head.Target.Table, replies[0].Err)
-					}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		s := wireclient.Open(t, server.Addr, harness.Database(t, server))
+		sets := s.Must(t, "SELECT CHARACTER_SET_NAME, MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME NOT IN ('ucs2','utf16','utf16le','utf32')").Rows
+		assert.MustTrue(t, len(sets) >= 35, "%d character sets", len(sets))
+		for _, row := range sets {
+			set := row[0]
+			s.Must(t, "SET character_set_client="+set)
+			m := rewriter.Mode{MariaDB: server.Kind == servers.MariaDB, Charset: rewriter.CharsetOf(set)}
+			try := func(text string, tables ...string) {
+				replies, err := s.Query(text)
+				assert.MustTrue(t, err == nil && replies[0].Err != nil, "%s: %q: %v", set, text, err)
+				head, _ := rewriter.ReadHead([]byte(text), m)
+				if replies[0].Err.Code == mysql.ER_INVALID_CHARACTER_STRING { // said before what stands behind it is read
+					return
 				}
-				trails := []string{""}
-				if row[1] != "1" && set != "utf8mb3" && set != "utf8mb4" {
-					trails = []string{"", "@", "A", "[", "\\", "`", "z", "~", "\x80", "\xa1", "\xdf", "\xfe", "\xa1\xa1", "0\x810"}
-				}
-				for lead := 0x80; lead <= 0xFF; lead++ {
-					for _, trail := range trails {
-						c := string([]byte{byte(lead)}) + trail
-						try("INSERT INTO x"+c+"y (a) VALUES (1)", "x"+c+"y")
-					}
-					if len(trails) == 1 {
-						c := string([]byte{byte(lead)})
-						try("INSERT INTO"+c+"x (a) VALUES (1)", "x", "INTO"+c+"x")
-					}
+				// MySQL makes question marks of broken characters of several bytes, where idproxy reads no name.
+				read, native := slices.Contains(tables, string(head.Target.Table)), replies[0].Err.Code != mysql.ER_PARSE_ERROR
+				if read != native && (read || row[1] == "1") && !lenient[set] {
+					t.Errorf("%s: %q writes to %q, and the server says %v", set, text, head.Target.Table, replies[0].Err)
 				}
 			}
-		})
-	}
+			trails := []string{""}
+			if row[1] != "1" && set != "utf8mb3" && set != "utf8mb4" {
+				trails = []string{"", "@", "A", "[", "\\", "`", "z", "~", "\x80", "\xa1", "\xdf", "\xfe", "\xa1\xa1", "0\x810"}
+			}
+			for lead := 0x80; lead <= 0xFF; lead++ {
+				for _, trail := range trails {
+					c := string([]byte{byte(lead)}) + trail
+					try("INSERT INTO x"+c+"y (a) VALUES (1)", "x"+c+"y")
+				}
+				if len(trails) == 1 {
+					c := string([]byte{byte(lead)})
+					try("INSERT INTO"+c+"x (a) VALUES (1)", "x", "INTO"+c+"x")
+				}
+			}
+		}
+	})
 }
 
 // lenient are the sets in which names that servers do not read are read as UTF-8, for the servers

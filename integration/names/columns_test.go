@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -15,12 +16,10 @@ import (
 // beside other columns of such names, and reads back that every row has an id of ours.
 func TestColumnsInAnyCharset(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			fillSpelledColumns(t, server)
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		fillSpelledColumns(t, server)
+	})
 }
 
 func fillSpelledColumns(t *testing.T, server *servers.Server) {
@@ -60,19 +59,15 @@ rules:
 				n++
 			}
 			prepared, err := s.Prepare("p", statement.Replace("INSERT INTO <T> (<N>,a) VALUES (?,?)"))
-			if err != nil || prepared[0].Err != nil {
-				t.Fatal(err, prepared)
-			}
-			if replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{{Kind: wireclient.Long(1).Kind, Null: true}, wireclient.Long(14)}}); err != nil || replies[0].Err != nil {
-				t.Fatal(err, replies)
-			}
+			assert.MustTrue(t, err == nil && prepared[0].Err == nil, "%v %v", err, prepared)
+			replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{{Kind: wireclient.Long(1).Kind, Null: true}, wireclient.Long(14)}})
+			assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
 			if c.unquoted {
 				s.Must(t, strings.NewReplacer("<T>", fmt.Sprintf("c%d", i), "<N>", c.sent).Replace("INSERT INTO <T> (<N>,a) VALUES (NULL,15)"))
 				n++
 			}
-			if got := direct.Value(t, fmt.Sprintf("SELECT CONCAT(COUNT(*),' ',MIN(`%s`)>=%d) FROM c%d", c.name, pair.SourceStart, i)); got != fmt.Sprintf("%d 1", n+1) {
-				t.Errorf("rows, all with ids: %s, want %d 1", got, n+1)
-			}
+			got := direct.Value(t, fmt.Sprintf("SELECT CONCAT(COUNT(*),' ',MIN(`%s`)>=%d) FROM c%d", c.name, pair.SourceStart, i))
+			assert.True(t, got == fmt.Sprintf("%d 1", n+1), "rows, all with ids: %s, want %d 1", got, n+1)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -47,9 +48,7 @@ func (w *modeWorld) batch(t *testing.T, s *wireclient.Session, texts []string) (
 			continue
 		}
 		replies, err := s.Query(sent)
-		if err != nil {
-			t.Fatalf("%s: %q: %v", w.name, text, err)
-		}
+		assert.Must(t, err, fmt.Sprintf("%s: %q", w.name, text))
 		answers = append(answers, answerOf(replies[0]))
 	}
 	var all []string
@@ -97,51 +96,47 @@ func TestCharsets(t *testing.T) {
 	for _, pair := range charsetPairs() {
 		texts = append(texts, charsetTexts(pair)...)
 	}
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newModeWorlds(t, server)
-			for i, c := range charsets {
-				if i%width.Of(3, 1) != 0 {
-					continue
-				}
-				if c.only != "" && c.only != server.Kind.String() {
-					continue
-				}
-				enter := func(world *modeWorld) *wireclient.Session {
-					s := world.open(t, login{})
-					s.Must(t, "SET NAMES "+c.name)
-					return s
-				}
-				want, wantRows := w.native.batch(t, enter(w.native), texts)
-				got, gotRows := w.proxied.batch(t, enter(w.proxied), texts)
-				for i := range texts {
-					if got[i] != want[i] && (got[i] != "refused" || want[i] != "ERR 1064") {
-						t.Errorf("%s: %q: %s, natively %s", c.name, texts[i], got[i], want[i])
-					}
-				}
-				if gotRows != wantRows {
-					t.Errorf("%s: other rows than natively:\n%s", c.name, wireclient.LineDiff(wantRows, gotRows))
-				}
-				*w.mistaking.fake = rewriter.Mode{MariaDB: server.Kind == servers.MariaDB, Charset: rewriter.SingleByte}
-				if !c.corrupts {
-					w.mistaking.fake.Charset = rewriter.GBK
-				}
-				wrong, wrongRows := w.mistaking.batch(t, enter(w.mistaking), texts)
-				n := 0
-				for i := range texts {
-					if wrong[i] != "refused" && wrong[i] != want[i] {
-						n++
-					}
-				}
-				t.Logf("compared: %d texts", len(texts))
-				t.Logf("%s: %d of %d texts go wrong when the character set is not known", c.name, n, len(texts))
-				if wrongRows == wantRows {
-					t.Errorf("%s: nothing differs when it is taken for another: the test proves nothing", c.name)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := newModeWorlds(t, server)
+		for i, c := range charsets {
+			if i%width.Of(3, 1) != 0 {
+				continue
+			}
+			if c.only != "" && c.only != server.Kind.String() {
+				continue
+			}
+			enter := func(world *modeWorld) *wireclient.Session {
+				s := world.open(t, login{})
+				s.Must(t, "SET NAMES "+c.name)
+				return s
+			}
+			want, wantRows := w.native.batch(t, enter(w.native), texts)
+			got, gotRows := w.proxied.batch(t, enter(w.proxied), texts)
+			for i := range texts {
+				if got[i] != want[i] && (got[i] != "refused" || want[i] != "ERR 1064") {
+					t.Errorf("%s: %q: %s, natively %s", c.name, texts[i], got[i], want[i])
 				}
 			}
-		})
-	}
+			if gotRows != wantRows {
+				t.Errorf("%s: other rows than natively:\n%s", c.name, wireclient.LineDiff(wantRows, gotRows))
+			}
+			*w.mistaking.fake = rewriter.Mode{MariaDB: server.Kind == servers.MariaDB, Charset: rewriter.SingleByte}
+			if !c.corrupts {
+				w.mistaking.fake.Charset = rewriter.GBK
+			}
+			wrong, wrongRows := w.mistaking.batch(t, enter(w.mistaking), texts)
+			n := 0
+			for i := range texts {
+				if wrong[i] != "refused" && wrong[i] != want[i] {
+					n++
+				}
+			}
+			t.Logf("compared: %d texts", len(texts))
+			t.Logf("%s: %d of %d texts go wrong when the character set is not known", c.name, n, len(texts))
+			assert.True(t, wrongRows != wantRows, "%s: nothing differs when it is taken for another: the test proves nothing", c.name)
+		}
+	})
 }
 
 // charsetWays put gbk in force, or back out of force.
@@ -181,30 +176,26 @@ const gbkChinese = 28
 // character set, also when it changes in the middle.
 func TestCharsetWays(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newModeWorlds(t, server)
-			makeModeAccount(t, server)
-			var all misread
-			for _, way := range charsetWays {
-				way.collation = gbkChinese
-				all.add(w.tryWay(t, way, "", wayTexts))
-			}
-			atLogin := func(world *modeWorld) *wireclient.Session { return world.open(t, login{collation: "gbk_chinese_ci"}) }
-			all.add(w.compare(t, "at login", atLogin, wayTexts))
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := newModeWorlds(t, server)
+		makeModeAccount(t, server)
+		var all misread
+		for _, way := range charsetWays {
+			way.collation = gbkChinese
+			all.add(w.tryWay(t, way, "", wayTexts))
+		}
+		atLogin := func(world *modeWorld) *wireclient.Session { return world.open(t, login{collation: "gbk_chinese_ci"}) }
+		all.add(w.compare(t, "at login", atLogin, wayTexts))
 
-			// Each text in one set, then in another one.
-			var middle []string
-			for _, text := range wayTexts {
-				middle = append(middle, "SET NAMES gbk", text, "SET NAMES latin1", text, "SET character_set_client=sjis", text)
-			}
-			all.add(w.compare(t, "in the middle", func(world *modeWorld) *wireclient.Session { return world.open(t, login{}) }, middle))
-			if all.corrupts == 0 {
-				t.Error("no text is corrupted when the set is not known: the test proves nothing")
-			}
-		})
-	}
+		// Each text in one set, then in another one.
+		var middle []string
+		for _, text := range wayTexts {
+			middle = append(middle, "SET NAMES gbk", text, "SET NAMES latin1", text, "SET character_set_client=sjis", text)
+		}
+		all.add(w.compare(t, "in the middle", func(world *modeWorld) *wireclient.Session { return world.open(t, login{}) }, middle))
+		assert.True(t, all.corrupts != 0, "no text is corrupted when the set is not known: the test proves nothing")
+	})
 }
 
 // TestCharsetOfLoginIgnored is a server that does not heed the character set of the login: what the
@@ -215,13 +206,11 @@ func TestCharsetOfLoginIgnored(t *testing.T) {
 	})
 	w := newModeWorlds(t, server)
 	enter := func(world *modeWorld) *wireclient.Session { return world.open(t, login{collation: "gbk_chinese_ci"}) }
-	if got := enter(w.native).Value(t, "SELECT @@character_set_client"); got != "latin1" {
-		t.Fatalf("the session has %s: the test proves nothing", got)
-	}
+	got := enter(w.native).Value(t, "SELECT @@character_set_client")
+	assert.MustTrue(t, got == "latin1", "the session has %s: the test proves nothing", got)
 	w.mistaking.fake.Charset = rewriter.GBK // what the login says
-	if m := w.compare(t, "login ignored", enter, wayTexts); m.differs == 0 {
-		t.Error("no text differs when the login is believed: the test proves nothing")
-	}
+	m := w.compare(t, "login ignored", enter, wayTexts)
+	assert.True(t, m.differs != 0, "no text differs when the login is believed: the test proves nothing")
 }
 
 // TestIncrement holds that the ids of a statement are apart as auto_increment_increment says,
@@ -240,17 +229,13 @@ func TestIncrement(t *testing.T) {
 		{name: "offset", texts: []string{"SET auto_increment_increment=10, auto_increment_offset=3"}},
 		{name: "reset", texts: []string{"SET auto_increment_increment=5"}, command: mysql.COM_RESET_CONNECTION},
 	}
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newModeWorlds(t, server)
-			var all misread
-			for _, way := range ways {
-				all.add(w.tryWay(t, way, "", texts))
-			}
-			if all.corrupts == 0 {
-				t.Error("nothing differs when the increment is not known: the test proves nothing")
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := newModeWorlds(t, server)
+		var all misread
+		for _, way := range ways {
+			all.add(w.tryWay(t, way, "", texts))
+		}
+		assert.True(t, all.corrupts != 0, "nothing differs when the increment is not known: the test proves nothing")
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -104,27 +105,23 @@ var modeWays = []modeWay{
 // force and however it came to be.
 func TestModes(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newModeWorlds(t, server)
-			makeModeAccount(t, server)
-			for _, m := range sqlModes {
-				if m.only != "" && m.only != server.Kind.String() {
-					continue
-				}
-				var all misread
-				for _, way := range modeWays {
-					if way.only == "" || way.only == server.Kind.String() {
-						all.add(w.tryWay(t, way, m.mode, modeTexts))
-					}
-				}
-				if all.String() != m.misread {
-					t.Errorf("%s: %+v when it is misread, want %q: else the test proves nothing", m.mode, all, m.misread)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := newModeWorlds(t, server)
+		makeModeAccount(t, server)
+		for _, m := range sqlModes {
+			if m.only != "" && m.only != server.Kind.String() {
+				continue
+			}
+			var all misread
+			for _, way := range modeWays {
+				if way.only == "" || way.only == server.Kind.String() {
+					all.add(w.tryWay(t, way, m.mode, modeTexts))
 				}
 			}
-		})
-	}
+			assert.True(t, all.String() == m.misread, "%s: %+v when it is misread, want %q: else the test proves nothing", m.mode, all, m.misread)
+		}
+	})
 }
 
 // misread counts texts in the hands of a rewriter that does not know the mode.
@@ -150,9 +147,7 @@ func makeModeAccount(t *testing.T, server *servers.Server) {
 	for _, text := range []string{
 		"CREATE USER IF NOT EXISTS mode_user@'%' IDENTIFIED BY ''", "GRANT SELECT, INSERT, UPDATE, DELETE, EXECUTE, CREATE, DROP ON *.* TO mode_user@'%'",
 	} {
-		if _, err := root.Exec(text); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(root.Exec(text)).Must(t)
 	}
 }
 
@@ -259,9 +254,7 @@ func TestModesOfServer(t *testing.T) {
 				}
 				root.Must(t, "SET GLOBAL init_connect=DEFAULT")
 			}
-			if all.corrupts == 0 {
-				t.Error("no text is corrupted when a mode is misread: the test proves nothing")
-			}
+			assert.True(t, all.corrupts != 0, "no text is corrupted when a mode is misread: the test proves nothing")
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -81,9 +82,7 @@ func (w *modeWorld) open(t *testing.T, l login) *wireclient.Session {
 		// character set that some connection before this one had logged in with.
 		return errors.Join(c.SetCollation(cmp.Or(l.collation, "latin1_swedish_ci")), c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS))
 	})
-	if err != nil {
-		t.Fatalf("%s: connect as %s: %v", w.name, user, err)
-	}
+	assert.Must(t, err, w.name+": connect as "+user)
 	s := &wireclient.Session{Conn: conn}
 	t.Cleanup(s.Close)
 	return s
@@ -135,9 +134,7 @@ func (w *modeWorld) run(t *testing.T, s *wireclient.Session, text string, next *
 		return modeOutcome{reply: err.Error(), refused: true}
 	}
 	replies, err := s.Query(sent)
-	if err != nil {
-		t.Fatalf("%s: %q: %v", w.name, text, err)
-	}
+	assert.Must(t, err, fmt.Sprintf("%s: %q", w.name, text))
 	names, rows := map[uint64]string{}, []string{}
 	first := uint64(0)
 	for _, row := range w.observer.Must(t, "SELECT id, HEX(a), HEX(b) FROM t ORDER BY id").Rows {
@@ -183,9 +180,7 @@ func changeUser(s *wireclient.Session, t *testing.T, kind servers.Kind, user, db
 	payload := string(mysql.COM_CHANGE_USER) + user + "\x00\x00" + db + "\x00" + string([]byte{collation, 0}) + plugin + "\x00\x00" // no attributes
 	s.Conn.ResetSequence()
 	for range 3 { // the server asks for the proof again
-		if err := s.Conn.WritePacket(append(make([]byte, 4), payload...)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.Conn.WritePacket(append(make([]byte, 4), payload...)))
 		p, err := s.Conn.ReadPacket()
 		switch {
 		case err != nil:
@@ -204,9 +199,7 @@ func changeUser(s *wireclient.Session, t *testing.T, kind servers.Kind, user, db
 func command(s *wireclient.Session, t *testing.T, payload []byte) {
 	t.Helper()
 	s.Conn.ResetSequence()
-	if err := s.Conn.WritePacket(append(make([]byte, 4), payload...)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.Conn.WritePacket(append(make([]byte, 4), payload...)))
 	r, err := s.Result(wireclient.ParseRow)
 	if err != nil || r.Err != nil {
 		t.Fatalf("command %d: %v, %v", payload[0], err, r.Err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -71,17 +72,14 @@ rules:
 					s.Must(t, "DROP TABLE IF EXISTS nothing", // ends what is known of tables
 						"SET NAMES utf8mb4", "SET character_set_results="+charset+", @zero=0, @text='INSERT INTO t (a) VALUES (16)'", "PREPARE p FROM @text")
 					for _, tt := range resultTexts {
-						if r := s.Must(t, tt.text); r.Affected != tt.rows {
-							t.Errorf("%s: %d rows, want %d", tt.text, r.Affected, tt.rows)
-						}
+						r := s.Must(t, tt.text)
+						assert.True(t, r.Affected == tt.rows, "%s: %d rows, want %d", tt.text, r.Affected, tt.rows)
 					}
-					if e := s.Fails(t, "INSERT INTO lacking VALUES (1)"); e.Code != 1235 {
-						t.Errorf("through a view that lacks the column: %v", e)
-					}
+					e := s.Fails(t, "INSERT INTO lacking VALUES (1)")
+					assert.True(t, e.Code == 1235, "through a view that lacks the column: %v", e)
 					for _, table := range []string{"t", "texts", "genes", "uuids", "hidden", "named"} {
-						if n := direct.Value(t, "SELECT COUNT(*) FROM "+table+" WHERE LENGTH(id)<4"); n != "0" {
-							t.Errorf("%s: %s rows without an id", table, n)
-						}
+						n := direct.Value(t, "SELECT COUNT(*) FROM "+table+" WHERE LENGTH(id)<4")
+						assert.True(t, n == "0", "%s: %s rows without an id", table, n)
 						direct.Must(t, "DELETE FROM "+table)
 					}
 				})
@@ -95,46 +93,35 @@ rules:
 func TestTimeLimits(t *testing.T) {
 	t.Parallel()
 	const rows = 1500
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]",
-				"CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)", "CREATE TABLE many (a BIGINT)",
-				"INSERT INTO many VALUES "+strings.TrimSuffix(strings.Repeat("(1),", rows), ","))
-			s := wireclient.Open(t, w.Addr, w.DB)
-			const long = "SELECT SUM(x.a*y.a+RAND()) FROM many x JOIN many y"
-			set, code, want := "SET max_execution_time=1", uint16(3024), "3"
-			if server.Kind == servers.MariaDB {
-				set, code, want = "SET max_statement_time=0.001", 1969, "0"
-			}
-			s.Must(t, set)
-			if e := s.Fails(t, long); e.Code != code {
-				t.Fatalf("the query alone: %v, want %d: the test proves nothing", e, code)
-			}
-			prepared, err := s.Prepare("p", "INSERT INTO t (a) "+long)
-			if err != nil || prepared[0].Err != nil {
-				t.Fatal(err, prepared)
-			}
-			runs := []func() ([]wireclient.Reply, error){
-				func() ([]wireclient.Reply, error) { return s.Query("INSERT INTO t (a) " + long) },
-				func() ([]wireclient.Reply, error) { return s.Execute("p", wireclient.Execution{}) },
-				func() ([]wireclient.Reply, error) { return s.Query("INSERT IGNORE INTO t (a) VALUES (@x+0)") },
-			}
-			if server.Kind == servers.MariaDB {
-				runs = runs[:2] // whether the last one takes longer than the limit is a matter of luck
-			}
-			for _, run := range runs {
-				replies, err := run()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if e := replies[0].Err; e != nil && server.Kind == servers.MySQL {
-					t.Error(e)
-				}
-			}
-			if n := wireclient.Open(t, server.Addr, w.DB).Value(t, "SELECT COUNT(*) FROM t"); n != want {
-				t.Errorf("%s rows, want %s", n, want)
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]",
+			"CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)", "CREATE TABLE many (a BIGINT)",
+			"INSERT INTO many VALUES "+strings.TrimSuffix(strings.Repeat("(1),", rows), ","))
+		s := wireclient.Open(t, w.Addr, w.DB)
+		const long = "SELECT SUM(x.a*y.a+RAND()) FROM many x JOIN many y"
+		set, code, want := "SET max_execution_time=1", uint16(3024), "3"
+		if server.Kind == servers.MariaDB {
+			set, code, want = "SET max_statement_time=0.001", 1969, "0"
+		}
+		s.Must(t, set)
+		e := s.Fails(t, long)
+		assert.MustTrue(t, e.Code == code, "the query alone: %v, want %d: the test proves nothing", e, code)
+		prepared, err := s.Prepare("p", "INSERT INTO t (a) "+long)
+		assert.MustTrue(t, err == nil && prepared[0].Err == nil, "%v %v", err, prepared)
+		runs := []func() ([]wireclient.Reply, error){
+			func() ([]wireclient.Reply, error) { return s.Query("INSERT INTO t (a) " + long) },
+			func() ([]wireclient.Reply, error) { return s.Execute("p", wireclient.Execution{}) },
+			func() ([]wireclient.Reply, error) { return s.Query("INSERT IGNORE INTO t (a) VALUES (@x+0)") },
+		}
+		if server.Kind == servers.MariaDB {
+			runs = runs[:2] // whether the last one takes longer than the limit is a matter of luck
+		}
+		for _, run := range runs {
+			replies := assert.Of(run()).Must(t)
+			e := replies[0].Err
+			assert.True(t, e == nil || server.Kind != servers.MySQL, "%v", e)
+		}
+		assert.Equal(t, "rows", wireclient.Open(t, server.Addr, w.DB).Value(t, "SELECT COUNT(*) FROM t"), want)
+	})
 }

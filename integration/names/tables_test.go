@@ -5,6 +5,7 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 )
 
 const (
@@ -104,15 +105,13 @@ var temporaryScripts = []pair.Script{
 // TestTemporaryNames checks that a temporary table is let alone, and that it changes nothing for
 // another session.
 func TestTemporaryNames(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]",
-				"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.keyed (id BIGINT PRIMARY KEY, a INT)")
-			w.Run(t, temporaryScripts, "DELETE FROM orders")
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]",
+			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.keyed (id BIGINT PRIMARY KEY, a INT)")
+		w.Run(t, temporaryScripts, "DELETE FROM orders")
 
-			w.Run(t, []pair.Script{{Name: "another session", Steps: []pair.Step{{Text: "INSERT INTO orders VALUES (NULL, 8)"}, {Text: readOrders, Want: "id,8"}}}}, "DELETE FROM orders")
-		})
-	}
+		w.Run(t, []pair.Script{{Name: "another session", Steps: []pair.Step{{Text: "INSERT INTO orders VALUES (NULL, 8)"}, {Text: readOrders, Want: "id,8"}}}}, "DELETE FROM orders")
+	})
 }
 
 // schemaScripts change the default schema in every way.
@@ -186,12 +185,10 @@ var schemaScripts = []pair.Script{
 
 // TestSchemaNames checks that the rule is for the table of its own schema, however that is said.
 func TestSchemaNames(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]",
-				"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.orders (id BIGINT, a INT)",
-				"CREATE TABLE Orders (id BIGINT, a INT)")
-			w.Run(t, schemaScripts, "DELETE FROM orders; DELETE FROM DB_other.orders; DELETE FROM Orders")
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]",
+			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.orders (id BIGINT, a INT)",
+			"CREATE TABLE Orders (id BIGINT, a INT)")
+		w.Run(t, schemaScripts, "DELETE FROM orders; DELETE FROM DB_other.orders; DELETE FROM Orders")
+	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 )
 
 // viewScripts write through views of orders (id, a). The rules are for orders, for v_* and, in
@@ -55,23 +56,21 @@ var viewScripts = []pair.Script{
 
 // TestViews checks that no INSERT through a view that a rule names goes without its id.
 func TestViews(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, `
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, `
   - {table: DB.orders, column: id, source: ids}
   - {table: "DB.v_*", column: id, source: ids}
   - {table: DB.named, column: ident, source: ids}
   - {table: DB.exact, column: id, source: ids}
   - {table: "DB.f_*", column: id, source: ids, unsupported: forward}`,
-				"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE VIEW v_all AS SELECT id, a FROM orders",
-				"CREATE VIEW v_again AS SELECT a, id FROM v_all", "CREATE VIEW v_checked AS SELECT * FROM orders WHERE a < 10 WITH CHECK OPTION",
-				"CREATE VIEW named AS SELECT a AS b, id AS ident FROM orders", "CREATE VIEW v_short AS SELECT a FROM orders",
-				"CREATE VIEW v_shorter AS SELECT a FROM v_short", "CREATE VIEW f_short AS SELECT a FROM orders",
-				"CREATE VIEW exact AS SELECT a FROM orders", "CREATE VIEW other AS SELECT a FROM orders",
-				"CREATE TABLE v_table (a INT)", "CREATE ALGORITHM=TEMPTABLE VIEW v_copy AS SELECT id, a FROM orders")
-			w.Run(t, viewScripts, "DELETE FROM orders", "DELETE FROM v_table")
-		})
-	}
+			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE VIEW v_all AS SELECT id, a FROM orders",
+			"CREATE VIEW v_again AS SELECT a, id FROM v_all", "CREATE VIEW v_checked AS SELECT * FROM orders WHERE a < 10 WITH CHECK OPTION",
+			"CREATE VIEW named AS SELECT a AS b, id AS ident FROM orders", "CREATE VIEW v_short AS SELECT a FROM orders",
+			"CREATE VIEW v_shorter AS SELECT a FROM v_short", "CREATE VIEW f_short AS SELECT a FROM orders",
+			"CREATE VIEW exact AS SELECT a FROM orders", "CREATE VIEW other AS SELECT a FROM orders",
+			"CREATE TABLE v_table (a INT)", "CREATE ALGORITHM=TEMPTABLE VIEW v_copy AS SELECT id, a FROM orders")
+		w.Run(t, viewScripts, "DELETE FROM orders", "DELETE FROM v_table")
+	})
 }
 
 // invisibleScripts write to tables whose id SELECT * does not show.
@@ -112,21 +111,19 @@ var invisibleScripts = []pair.Script{
 
 // TestInvisibleColumns checks that a column is found that SELECT * does not show.
 func TestInvisibleColumns(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			reset := []string{"DROP TABLE IF EXISTS inv", "CREATE TABLE inv (id BIGINT NOT NULL DEFAULT 0 INVISIBLE PRIMARY KEY, a INT)"}
-			if server.Kind.String() == "MySQL" {
-				reset = append(reset[:1], "CREATE TABLE inv (id BIGINT NOT NULL PRIMARY KEY INVISIBLE, a INT)",
-					"DROP TABLE IF EXISTS gipk", "DROP TABLE IF EXISTS gipk2", "SET sql_generate_invisible_primary_key=1",
-					"CREATE TABLE gipk (a INT, b INT)", "CREATE TABLE gipk2 (id BIGINT NOT NULL, a INT)")
-			}
-			w := pair.New(t, server, `
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		reset := []string{"DROP TABLE IF EXISTS inv", "CREATE TABLE inv (id BIGINT NOT NULL DEFAULT 0 INVISIBLE PRIMARY KEY, a INT)"}
+		if server.Kind.String() == "MySQL" {
+			reset = append(reset[:1], "CREATE TABLE inv (id BIGINT NOT NULL PRIMARY KEY INVISIBLE, a INT)",
+				"DROP TABLE IF EXISTS gipk", "DROP TABLE IF EXISTS gipk2", "SET sql_generate_invisible_primary_key=1",
+				"CREATE TABLE gipk (a INT, b INT)", "CREATE TABLE gipk2 (id BIGINT NOT NULL, a INT)")
+		}
+		w := pair.New(t, server, `
   - {table: DB.inv, column: id, source: ids}
   - {table: DB.gipk, column: my_row_id, source: ids}
   - {table: DB.gipk2, column: id, source: ids}`)
-			w.Run(t, invisibleScripts, reset...)
-		})
-	}
+		w.Run(t, invisibleScripts, reset...)
+	})
 }
 
 // TestOtherCounter writes to tables in which the server counts in a column of its own beside the
@@ -144,11 +141,9 @@ func TestOtherCounter(t *testing.T) {
 			{Text: "INSERT INTO counted (a) VALUES (7)"}, {Text: "INSERT INTO counted (a, u) VALUES (8, 1), (9, 1)", Want: "!1062"}, {Text: lastIsID, Want: "1,1"},
 		}},
 	}
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, "[{table: DB.counted, column: id, source: ids}]")
-			w.Run(t, scripts, "DROP TABLE IF EXISTS counted",
-				"CREATE TABLE counted (id BIGINT PRIMARY KEY, a INT, seq BIGINT AUTO_INCREMENT UNIQUE, parent BIGINT, u INT UNIQUE)")
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, "[{table: DB.counted, column: id, source: ids}]")
+		w.Run(t, scripts, "DROP TABLE IF EXISTS counted",
+			"CREATE TABLE counted (id BIGINT PRIMARY KEY, a INT, seq BIGINT AUTO_INCREMENT UNIQUE, parent BIGINT, u INT UNIQUE)")
+	})
 }

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -28,36 +30,30 @@ var zeroTexts = []string{
 // would not, and none is left out.
 func TestZeroBytes(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			w := pair.New(t, server, "[{table: DB.ruled, column: id, source: ids}]",
-				"CREATE TABLE ruled (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, k VARCHAR(9))", "CREATE TABLE other (a INT)")
-			direct := wireclient.Open(t, server.Addr, w.DB)
-			random := rand.New(rand.NewPCG(14, 0))
-			texts := append([]string(nil), zeroTexts...)
-			for range 400 {
-				texts = append(texts, withZeros(random))
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := pair.New(t, server, "[{table: DB.ruled, column: id, source: ids}]",
+			"CREATE TABLE ruled (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, k VARCHAR(9))", "CREATE TABLE other (a INT)")
+		direct := wireclient.Open(t, server.Addr, w.DB)
+		random := rand.New(rand.NewPCG(14, 0))
+		texts := append([]string(nil), zeroTexts...)
+		for range 400 {
+			texts = append(texts, withZeros(random))
+		}
+		for _, text := range texts {
+			var got [2][]wireclient.Reply
+			var stored [2]string
+			for i, addr := range []string{server.Addr, w.Addr} {
+				direct.Must(t, "DELETE FROM ruled", "DELETE FROM other", "INSERT INTO other VALUES (9)")
+				s := wireclient.Open(t, addr, w.DB)
+				replies := assert.Of(s.Query(text)).Must(t, text)
+				got[i], stored[i] = replies, direct.Value(t, "SELECT GROUP_CONCAT(k) FROM ruled")+" "+direct.Value(t, "SELECT GROUP_CONCAT(a ORDER BY a) FROM other")
+				s.Close()
 			}
-			for _, text := range texts {
-				var got [2][]wireclient.Reply
-				var stored [2]string
-				for i, addr := range []string{server.Addr, w.Addr} {
-					direct.Must(t, "DELETE FROM ruled", "DELETE FROM other", "INSERT INTO other VALUES (9)")
-					s := wireclient.Open(t, addr, w.DB)
-					replies, err := s.Query(text)
-					if err != nil {
-						t.Fatalf("%q: %v", text, err)
-					}
-					got[i], stored[i] = replies, direct.Value(t, "SELECT GROUP_CONCAT(k) FROM ruled")+" "+direct.Value(t, "SELECT GROUP_CONCAT(a ORDER BY a) FROM other")
-					s.Close()
-				}
-				if shows, natively := zeroShown(got[1], stored[1]), zeroShown(got[0], stored[0]); shows != natively && !refusedWhereRun(got) {
-					t.Errorf("%q\nshows    %s\nnatively %s", text, shows, natively)
-				}
-			}
-		})
-	}
+			shows, natively := zeroShown(got[1], stored[1]), zeroShown(got[0], stored[0])
+			assert.True(t, shows == natively || refusedWhereRun(got), "%q\nshows    %s\nnatively %s", text, shows, natively)
+		}
+	})
 }
 
 // zeroShown is what a text did, but for ids: also those that a text quotes which got them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/client"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/wireclient"
 )
 
@@ -121,9 +122,7 @@ func (w *world) play(t *testing.T, sc script) [][]wireclient.Facet {
 	t.Helper()
 	w.reset(t)
 	s, err := wireclient.DialWith(sc.caps, w.addr, w.db, sc.options...)
-	if err != nil {
-		t.Fatalf("%s, %s: %v", sc.name, w.column, err)
-	}
+	assert.Must(t, err, fmt.Sprintf("%s, %s", sc.name, w.column))
 	defer s.Close()
 	var all [][]wireclient.Facet
 	for _, st := range sc.steps {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -32,14 +33,12 @@ func TestOracleDynamic(t *testing.T) {
 				}
 			}
 		}
-		if least := width.Of(800, 1000); o.statements < least && o.trigger == noTrigger {
-			t.Errorf("%d executions compared, want %d", o.statements, least)
-		}
+		least := width.Of(800, 1000)
+		assert.True(t, o.statements >= least || o.trigger != noTrigger, "%d executions compared, want %d", o.statements, least)
 		t.Logf("compared: %d executions", o.statements)
 		for _, c := range wanted(kind) {
-			if c.charset = "utf8mb4"; o.covered[c] == 0 && (o.trigger == noTrigger || width.Long) {
-				t.Errorf("nothing ran for %v", c)
-			}
+			c.charset = "utf8mb4"
+			assert.True(t, o.covered[c] != 0 || o.trigger != noTrigger && !width.Long, "nothing ran for %v", c)
 		}
 		if o.trigger == noTrigger || width.Long {
 			o.mustShow(t, sparseIDs, "counts of a question", "update that reads the last insert id")
@@ -50,45 +49,41 @@ func TestOracleDynamic(t *testing.T) {
 // TestOracleDynamicSeesDifferences is TestOracleSeesDifferences with statements prepared in SQL.
 func TestOracleDynamicSeesDifferences(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
-			o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
-			found, tried := 0, 0
-			o.report = func(string, ...any) { found++ }
-			for _, fam := range familiesOf(server.Kind) {
-				for i, sc := range dynamicScripts(fam, formModes[0], setting{kind: server.Kind}) {
-					if i%width.Of(3, 1) != 0 {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
+		o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
+		found, tried := 0, 0
+		o.report = func(string, ...any) { found++ }
+		for _, fam := range familiesOf(server.Kind) {
+			for i, sc := range dynamicScripts(fam, formModes[0], setting{kind: server.Kind}) {
+				if i%width.Of(3, 1) != 0 {
+					continue
+				}
+				var front []step
+				for _, st := range sc.steps {
+					if st.with == "prepared" || st.with == "set" {
+						front = append(front, st)
+					}
+					mayBeExplicit := st.form != nil && st.form.ids == mixedIDs && len(st.form.rows) == 1
+					if st.form == nil || !st.form.generates() || mayBeExplicit {
 						continue
 					}
-					var front []step
-					for _, st := range sc.steps {
-						if st.with == "prepared" || st.with == "set" {
-							front = append(front, st)
-						}
-						mayBeExplicit := st.form != nil && st.form.ids == mixedIDs && len(st.form.rows) == 1
-						if st.form == nil || !st.form.generates() || mayBeExplicit {
-							continue
-						}
-						before := found
-						tried++
-						st.deviation, st.gaps = nil, false
-						o.run(t, script{name: fmt.Sprint(tried), options: sc.options, steps: slices.Concat(front, []step{st})})
-						if found == before {
-							t.Errorf("no difference seen for %s %s", st.sql, st.with)
-						}
-						if strings.HasPrefix(st.sql, "EXECUTE p") {
-							front = nil
-							break // what follows executes the same statement
-						}
+					before := found
+					tried++
+					st.deviation, st.gaps = nil, false
+					o.run(t, script{name: fmt.Sprint(tried), options: sc.options, steps: slices.Concat(front, []step{st})})
+					assert.True(t, found != before, "no difference seen for %s %s", st.sql, st.with)
+					if strings.HasPrefix(st.sql, "EXECUTE p") {
+						front = nil
+						break // what follows executes the same statement
 					}
 				}
 			}
-			t.Logf("compared: %d executions", tried)
-			t.Logf("%d differ, as they must", found)
-		})
-	}
+		}
+		t.Logf("compared: %d executions", tried)
+		t.Logf("%d differ, as they must", found)
+	})
 }
 
 // TestOracleDynamicSessions is what else SQL's own prepared statements can do.

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 	"idproxy/rewriter"
 )
@@ -17,40 +19,35 @@ import (
 // AppendLiteral writes it reads as the text again.
 func TestLiterals(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			random := rand.New(rand.NewPCG(1, 2))
-			for _, m := range formModes {
-				if m.login != "" || m.lacks == server.Kind.String() || strings.Contains(m.set, "SET CHARACTER SET") {
-					continue // a client character set of their own, or another one for literals
-				}
-				s := wireclient.Open(t, server.Addr, "")
-				s.Must(t, "SET NAMES utf8mb4")
-				if m.set != "" {
-					s.Must(t, m.set)
-				}
-				mode := rewriter.Mode{
-					ANSIQuotes: m.ansi, NoBackslashEscapes: m.noBackslash, MariaDB: server.Kind.String() == "MariaDB", Charset: rewriter.CharsetOf(m.charset),
-				}
-				for range 60 {
-					text := randomText(random, m)
-					for _, literal := range []string{string(rewriter.AppendLiteral(nil, []byte(text), mode)), randomLiteral(random, text, m)} {
-						d, err := rewriter.ReadDynamic([]byte("PREPARE s FROM "+literal), mode)
-						if err != nil || d.From != rewriter.SourceLiteral {
-							t.Fatalf("%s: %q is read as %+v, %v", m.name, literal, d, err)
-						}
-						if want := s.Value(t, "SELECT HEX("+literal+")"); want != strings.ToUpper(hex.EncodeToString(d.Literal)) {
-							t.Errorf("%s: %q is read as %X, by the server as %s", m.name, literal, d.Literal, want)
-						}
-						if strings.HasPrefix(literal, "'") && literal == string(rewriter.AppendLiteral(nil, []byte(text), mode)) && string(d.Literal) != text {
-							t.Errorf("%s: %q is written as %q, and read as %q", m.name, text, literal, d.Literal)
-						}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		random := rand.New(rand.NewPCG(1, 2))
+		for _, m := range formModes {
+			if m.login != "" || m.lacks == server.Kind.String() || strings.Contains(m.set, "SET CHARACTER SET") {
+				continue // a client character set of their own, or another one for literals
+			}
+			s := wireclient.Open(t, server.Addr, "")
+			s.Must(t, "SET NAMES utf8mb4")
+			if m.set != "" {
+				s.Must(t, m.set)
+			}
+			mode := rewriter.Mode{
+				ANSIQuotes: m.ansi, NoBackslashEscapes: m.noBackslash, MariaDB: server.Kind.String() == "MariaDB", Charset: rewriter.CharsetOf(m.charset),
+			}
+			for range 60 {
+				text := randomText(random, m)
+				for _, literal := range []string{string(rewriter.AppendLiteral(nil, []byte(text), mode)), randomLiteral(random, text, m)} {
+					d, err := rewriter.ReadDynamic([]byte("PREPARE s FROM "+literal), mode)
+					assert.MustTrue(t, err == nil && d.From == rewriter.SourceLiteral, "%s: %q is read as %+v, %v", m.name, literal, d, err)
+					want := s.Value(t, "SELECT HEX("+literal+")")
+					assert.True(t, want == strings.ToUpper(hex.EncodeToString(d.Literal)), "%s: %q is read as %X, by the server as %s", m.name, literal, d.Literal, want)
+					if strings.HasPrefix(literal, "'") && literal == string(rewriter.AppendLiteral(nil, []byte(text), mode)) && string(d.Literal) != text {
+						t.Errorf("%s: %q is written as %q, and read as %q", m.name, text, literal, d.Literal)
 					}
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // randomText is a text of what matters in literals.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/wireclient"
 )
 
@@ -37,9 +38,7 @@ func (n named) numbers(sql string) []uint64 {
 
 func (n named) want(what string, got, want any) {
 	n.tb.Helper()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		n.tb.Errorf("%s: %v, want %v", what, got, want)
-	}
+	assert.True(n.tb, fmt.Sprint(got) == fmt.Sprint(want), "%s: %v, want %v", what, got, want)
 }
 
 func (n named) lastID() uint64 {
@@ -84,9 +83,7 @@ func insertIDOfBatch(n named, _ *world, _ trigger) {
 	one := n.inserted("REPLACE INTO mid VALUES ('x', DEFAULT, LAST_INSERT_ID(), NULL, NULL, NULL, NULL)")
 	n.want("id", n.numbers("SELECT id FROM mid WHERE a = 'x'"), []uint64{one})
 	n.want("parent", n.numbers("SELECT parent FROM mid WHERE a = 'x'"), []uint64{first})
-	if slices.Contains([]uint64{0, first, first + 2}, one) || seed == 0 || first == seed {
-		n.tb.Errorf("insert ids %d, %d, %d", seed, first, one)
-	}
+	assert.True(n.tb, !slices.Contains([]uint64{0, first, first + 2}, one) && seed != 0 && first != seed, "insert ids %d, %d, %d", seed, first, one)
 }
 
 // insertIDOfExplicitIDs: the OK packet shows the id of the last row, LAST_INSERT_ID() stays (B3).

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -55,9 +56,7 @@ func (o *oracle) mustShow(t *testing.T, names ...string) {
 		return // the part may be one that does not show it
 	}
 	for _, name := range names {
-		if o.deviations[name] == 0 {
-			t.Errorf("the deviation %q did not show", name)
-		}
+		assert.True(t, o.deviations[name] != 0, "the deviation %q did not show", name)
 	}
 }
 
@@ -108,9 +107,7 @@ func TestOracleForms(t *testing.T) {
 				o.run(t, sc)
 			}
 		}
-		if o.errors > 0 {
-			t.Errorf("%d forms failed natively: they show nothing", o.errors)
-		}
+		assert.True(t, o.errors <= 0, "%d forms failed natively: they show nothing", o.errors)
 	})
 }
 
@@ -130,13 +127,10 @@ func TestOracleFamilies(t *testing.T) {
 			if !width.Matrix() {
 				c.charset = "utf8mb4"
 			}
-			if o.covered[c] == 0 && (o.trigger == noTrigger || width.Long) {
-				t.Errorf("nothing ran for %v", c)
-			}
+			assert.True(t, o.covered[c] != 0 || o.trigger != noTrigger && !width.Long, "nothing ran for %v", c)
 		}
-		if least := width.Of(300, 1500); o.statements < least {
-			t.Errorf("%d statements compared, want %d", o.statements, least)
-		}
+		least := width.Of(300, 1500)
+		assert.True(t, o.statements >= least, "%d statements compared, want %d", o.statements, least)
 		o.mustShow(t, sparseIDs, "counts of a question", "update that reads the last insert id")
 		if o.trigger == noTrigger {
 			o.mustShow(t, "insert id of a skipped row")
@@ -165,21 +159,19 @@ func (o *oracle) families(t *testing.T, round int) {
 // TestOracleUpdateTriggers is ON DUPLICATE KEY UPDATE where a trigger loses the id that it tells.
 func TestOracleUpdateTriggers(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			o := newOracle(t, server, updateTrigger)
-			for _, fam := range familiesOf(server.Kind) {
-				if fam.update {
-					for _, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind, trigger: updateTrigger}) {
-						o.run(t, sc)
-					}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		o := newOracle(t, server, updateTrigger)
+		for _, fam := range familiesOf(server.Kind) {
+			if fam.update {
+				for _, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind, trigger: updateTrigger}) {
+					o.run(t, sc)
 				}
 			}
-			o.mustShow(t, "update that a trigger hides")
-			o.tell(t)
-		})
-	}
+		}
+		o.mustShow(t, "update that a trigger hides")
+		o.tell(t)
+	})
 }
 
 // TestOracleTexts is texts of several statements, of which some change what the next ones mean.
@@ -190,9 +182,7 @@ func TestOracleTexts(t *testing.T) {
 		}
 		for _, p := range pieces {
 			for _, later := range []bool{false, true} {
-				if o.covered[coverage{family: p.kind, several: later}] == 0 && p.kind != "fail" && !o.narrow() {
-					t.Errorf("no text ran with %q in it, behind another: %t", p.kind, later)
-				}
+				assert.True(t, o.covered[coverage{family: p.kind, several: later}] != 0 || p.kind == "fail" || o.narrow(), "no text ran with %q in it, behind another: %t", p.kind, later)
 			}
 		}
 	})
@@ -247,40 +237,38 @@ func TestOracleFailures(t *testing.T) {
 // plain column that no proxy stands in front of.
 func TestOracleSeesDifferences(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
-			o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
-			found, tried := 0, 0
-			o.report = func(string, ...any) { found++ }
-			differs := func(steps ...step) {
-				before := found
-				tried++
-				o.run(t, script{name: fmt.Sprint(tried), steps: steps})
-				if found == before {
-					t.Errorf("no difference seen for %s", steps[0].sql)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
+		o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
+		found, tried := 0, 0
+		o.report = func(string, ...any) { found++ }
+		differs := func(steps ...step) {
+			before := found
+			tried++
+			o.run(t, script{name: fmt.Sprint(tried), steps: steps})
+			if found == before {
+				t.Errorf("no difference seen for %s", steps[0].sql)
+			}
+		}
+		m := formModes[0]
+		m.rounds = width.Of(1, m.rounds)
+		for _, form := range generateForms(m) {
+			differs(step{sql: form})
+		}
+		for _, fam := range familiesOf(server.Kind) {
+			for i, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind}) {
+				if i%width.Of(3, 1) != 0 {
+					continue
 				}
-			}
-			m := formModes[0]
-			m.rounds = width.Of(1, m.rounds)
-			for _, form := range generateForms(m) {
-				differs(step{sql: form})
-			}
-			for _, fam := range familiesOf(server.Kind) {
-				for i, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind}) {
-					if i%width.Of(3, 1) != 0 {
-						continue
-					}
-					for _, st := range sc.steps {
-						if st.form != nil && st.form.generates() {
-							differs(step{sql: st.sql})
-						}
+				for _, st := range sc.steps {
+					if st.form != nil && st.form.generates() {
+						differs(step{sql: st.sql})
 					}
 				}
 			}
-			t.Logf("compared: %d forms", tried)
-			t.Logf("%d differ, as they must", found)
-		})
-	}
+		}
+		t.Logf("compared: %d forms", tried)
+		t.Logf("%d differ, as they must", found)
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -89,14 +90,12 @@ func TestOraclePrepared(t *testing.T) {
 				}
 			}
 		}
-		if least := width.Of(800, 1500); o.statements < least && o.trigger == noTrigger {
-			t.Errorf("%d executions compared, want %d", o.statements, least)
-		}
+		least := width.Of(800, 1500)
+		assert.True(t, o.statements >= least || o.trigger != noTrigger, "%d executions compared, want %d", o.statements, least)
 		t.Logf("compared: %d executions", o.statements)
 		for _, c := range wanted(kind) {
-			if c.charset = "utf8mb4"; o.covered[c] == 0 && (o.trigger == noTrigger || width.Long) {
-				t.Errorf("nothing ran for %v", c)
-			}
+			c.charset = "utf8mb4"
+			assert.True(t, o.covered[c] != 0 || o.trigger != noTrigger && !width.Long, "nothing ran for %v", c)
 		}
 		o.mustShow(t, sparseIDs, "counts of a question", "update that reads the last insert id")
 	})
@@ -105,61 +104,55 @@ func TestOraclePrepared(t *testing.T) {
 // TestOracleBoundIDs is an id of every type.
 func TestOracleBoundIDs(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			o := newOracle(t, server, noTrigger)
-			for i, sc := range boundIDScripts() {
-				if i%width.Of(3, 1) == 0 {
-					o.run(t, sc)
-				}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		o := newOracle(t, server, noTrigger)
+		for i, sc := range boundIDScripts() {
+			if i%width.Of(3, 1) == 0 {
+				o.run(t, sc)
 			}
-			o.tell(t)
-		})
-	}
+		}
+		o.tell(t)
+	})
 }
 
 // TestOraclePreparedSeesDifferences is TestOracleSeesDifferences with prepared statements.
 func TestOraclePreparedSeesDifferences(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
-			o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
-			found, tried := 0, 0
-			o.report = func(string, ...any) { found++ }
-			for _, fam := range familiesOf(server.Kind) {
-				for i, sc := range preparedScripts(fam, formModes[0], setting{kind: server.Kind}) {
-					if i%width.Of(3, 1) != 0 {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
+		o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
+		found, tried := 0, 0
+		o.report = func(string, ...any) { found++ }
+		for _, fam := range familiesOf(server.Kind) {
+			for i, sc := range preparedScripts(fam, formModes[0], setting{kind: server.Kind}) {
+				if i%width.Of(3, 1) != 0 {
+					continue
+				}
+				var prepare []step
+				for _, st := range sc.steps {
+					if st.with == "prepared" {
+						prepare = []step{st}
+					}
+					if st.form == nil || !st.form.generates() || strings.Contains(st.with, "untyped") {
 						continue
 					}
-					var prepare []step
-					for _, st := range sc.steps {
-						if st.with == "prepared" {
-							prepare = []step{st}
-						}
-						if st.form == nil || !st.form.generates() || strings.Contains(st.with, "untyped") {
-							continue
-						}
-						if strings.HasPrefix(st.with, "directly") {
-							prepare = nil
-						}
-						before := found
-						tried++
-						st.deviation, st.gaps = nil, false
-						o.run(t, script{name: fmt.Sprint(tried), caps: sc.caps, options: sc.options, steps: slices.Concat(prepare, []step{st})})
-						if found == before {
-							t.Errorf("no difference seen for %s %s", st.sql, st.with)
-						}
-						if prepare == nil {
-							break // what follows executes the same statement
-						}
+					if strings.HasPrefix(st.with, "directly") {
+						prepare = nil
+					}
+					before := found
+					tried++
+					st.deviation, st.gaps = nil, false
+					o.run(t, script{name: fmt.Sprint(tried), caps: sc.caps, options: sc.options, steps: slices.Concat(prepare, []step{st})})
+					assert.True(t, found != before, "no difference seen for %s %s", st.sql, st.with)
+					if prepare == nil {
+						break // what follows executes the same statement
 					}
 				}
 			}
-			t.Logf("compared: %d executions", tried)
-			t.Logf("%d differ, as they must", found)
-		})
-	}
+		}
+		t.Logf("compared: %d executions", tried)
+		t.Logf("%d differ, as they must", found)
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -28,10 +29,7 @@ type node struct {
 
 func (n *node) start(t testing.TB) {
 	t.Helper()
-	p, err := harness.Launch(context.Background(), n.program, n.spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := assert.Of(harness.Launch(context.Background(), n.program, n.spec)).Must(t)
 	n.proxy = p
 }
 
@@ -115,11 +113,7 @@ const harms = 5
 func (f *fleet) harm(t *testing.T, r *receiver, which int) (what string, took time.Duration) {
 	t.Helper()
 	n := f.leader(t)
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	must := func(err error) { assert.Must(t, err) }
 	switch which % harms {
 	case 0:
 		must(n.proxy.Kill())
@@ -189,10 +183,7 @@ func chaosTime() time.Duration {
 // and none comes twice.
 func TestChaos(t *testing.T) {
 	last := chaosTime()
-	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.Build()).Must(t)
 	w := newWorld(t, width.Of(1, 3))
 	f := newFleet(t, w, program, 3, func(config string, _ []string) string { return config })
 	r := newReceiver()
@@ -218,10 +209,7 @@ func TestChaos(t *testing.T) {
 // order, and so does one whose clock is set back while it is stopped.
 func TestReceiverSees(t *testing.T) {
 	t.Run("ranges of each proxy", func(t *testing.T) {
-		program, err := harness.Build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := assert.Of(harness.Build()).Must(t)
 		f := newFleet(t, newWorld(t, 1), program, 2, func(config string, _ []string) string {
 			config = strings.ReplaceAll(config, "order: global, ", "")
 			return config[:strings.Index(config, "\norder:")] + config[strings.Index(config, "\nids:"):]
@@ -230,18 +218,11 @@ func TestReceiverSees(t *testing.T) {
 	})
 	t.Run("a clock that is set back", func(t *testing.T) {
 		width.InLong(t, "it builds a program whose clock can be set")
-		program, err := harness.BuildFaults()
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := assert.Of(harness.BuildFaults()).Must(t)
 		f := newFleet(t, newWorld(t, 1), program, 2, func(config string, _ []string) string { return config })
 		back := map[*node]time.Duration{}
 		broken(t, f, func(r *receiver) {
-			must := func(err error) {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
+			must := func(err error) { assert.Must(t, err) }
 			n, began := f.leader(t), time.Now()
 			must(n.proxy.Signal(syscall.SIGSTOP))
 			until(t, "no other proxy leads", func() bool { return f.leader(t) != n })
@@ -270,11 +251,7 @@ func broken(t *testing.T, f *fleet, harm func(r *receiver)) {
 	err := context.Cause(ctx)
 	end()
 	wait()
-	if err != nil {
-		t.Error(err)
-	}
-	if n := r.twice.Load(); n > 0 {
-		t.Errorf("%d ids came twice", n)
-	}
+	assert.NoError(t, err)
+	assert.LessOrEqual(t, "ids came twice", r.twice.Load(), 0)
 	t.Logf("%d of %d answers out of order", r.wrong.Load(), r.calls.Load())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -45,26 +46,19 @@ func goRedis(t *testing.T, addr string) clusterClient {
 func program(words ...string) func(*testing.T, string) clusterClient {
 	return func(t *testing.T, addr string) clusterClient {
 		host, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		args := append(words[1:len(words):len(words)], host, port)
 		if words[0] == "redis-cli" {
 			args = append(words[1:len(words):len(words)], host, "-p", port)
 		}
 		cmd := exec.Command(words[0], args...) // it ends with its input
-		modules, err := filepath.Abs("../../.tools/clients/node/node_modules")
-		if err != nil {
-			t.Fatal(err)
-		}
+		modules := assert.Of(filepath.Abs("../../.tools/clients/node/node_modules")).Must(t)
 		cmd.Env = append(cmd.Environ(), "NODE_PATH="+modules)
 		var said strings.Builder
 		cmd.Stderr = &said
 		in, err1 := cmd.StdinPipe()
 		out, err2 := cmd.StdoutPipe()
-		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, errors.Join(err1, err2, cmd.Start()))
 		t.Cleanup(func() {
 			in.Close()
 			if err := cmd.Wait(); err != nil {
@@ -89,10 +83,7 @@ func program(words ...string) func(*testing.T, string) clusterClient {
 // term is that of the proxy that leads, or led last.
 func (f *fleet) term(t *testing.T) int64 {
 	t.Helper()
-	seen, err := f.store.Register().Look(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := assert.Of(f.store.Register().Look(t.Context())).Must(t)
 	return seen.Term
 }
 
@@ -112,10 +103,7 @@ func (f *fleet) changes(t *testing.T, term int64) bool {
 // TestClusterClients: a client of Redis Cluster that knows a proxy that does not lead asks the one that
 // does, and goes on when that is killed.
 func TestClusterClients(t *testing.T) {
-	build, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	build := assert.Of(harness.Build()).Must(t)
 	f := newFleet(t, newWorld(t, 1), build, 2, func(config string, addrs []string) string {
 		return strings.Replace(config, "moved: false", fmt.Sprintf(`moved: true, members: ["%s"]`, strings.Join(addrs, `", "`)), 1)
 	})
@@ -128,9 +116,7 @@ func TestClusterClients(t *testing.T) {
 					other = f.nodes[1]
 				}
 				err := clientOf(t, other.redis).Incr(t.Context(), "orders").Err()
-				if err == nil && f.leader(t) == lead {
-					t.Error("a proxy that does not lead gave an id")
-				}
+				assert.True(t, err != nil || f.leader(t) != lead, "a proxy that does not lead gave an id")
 				return err != nil && strings.HasPrefix(err.Error(), "MOVED ") && strings.HasSuffix(err.Error(), lead.redis)
 			})
 			next := client.start(t, other.redis)
@@ -142,9 +128,7 @@ func TestClusterClients(t *testing.T) {
 					if err != nil && f.changes(t, term) {
 						continue
 					}
-					if err != nil || id <= last {
-						t.Fatalf("id %d after %d, %v", id, last, err)
-					}
+					assert.MustTrue(t, err == nil && id > last, "id %d after %d, %v", id, last, err)
 					last = id
 					n--
 				}
@@ -153,9 +137,7 @@ func TestClusterClients(t *testing.T) {
 			if !client.survives {
 				return
 			}
-			if err := lead.proxy.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, lead.proxy.Kill())
 			defer lead.start(t)
 			began, failed := time.Now(), 0
 			var id int64
@@ -166,9 +148,7 @@ func TestClusterClients(t *testing.T) {
 				}
 				return err == nil
 			})
-			if id <= last {
-				t.Fatalf("id %d after %d", id, last)
-			}
+			assert.MustTrue(t, id > last, "id %d after %d", id, last)
 			t.Logf("an id %v after a kill, %d errors before", time.Since(began).Round(time.Millisecond), failed)
 			last = id
 			ascend(20)

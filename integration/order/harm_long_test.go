@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/network"
 	"idproxy/integration/servers"
@@ -38,15 +39,11 @@ func cut(t *testing.T, host *network.Host, others []*network.Host, oneWay bool, 
 	t.Helper()
 	for _, change := range []func(from, to *network.Host) error{(*network.Host).Lose, (*network.Host).Find} {
 		for _, other := range others {
-			if err := change(host, other); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, change(host, other))
 			if oneWay {
 				continue
 			}
-			if err := change(other, host); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, change(other, host))
 		}
 		if do != nil {
 			do()
@@ -68,20 +65,11 @@ func newSplit(t *testing.T, proxies int) *split {
 	t.Helper()
 	const members = 3
 	net, err := network.New(members + proxies)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := net.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.Must(t, err)
+	t.Cleanup(func() { assert.NoError(t, net.Close()) })
 	etcds, err := servers.StartEtcdOn(t.Context(), net.Hosts[:members])
 	s := &split{&fleet{world: worldOf(t, etcds, err)}, net, map[*node]*network.Host{}}
-	program, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := assert.Of(harness.BuildPlain()).Must(t)
 	for _, h := range net.Hosts[members:] {
 		n := &node{program: program, order: h.IP + ":7000", redis: h.IP + ":6399"}
 		n.spec = harness.Spec{Config: s.configAt("127.0.0.1:1", n.order, n.redis, "false"), Dir: t.TempDir(), Netns: h.Netns}
@@ -161,7 +149,6 @@ func TestHarm(t *testing.T) {
 	for what, all := range took {
 		times(t, what, all)
 	}
-	if most := len(partitions) + harms; len(took) <= most {
-		t.Errorf("%d kinds of harm were done, want %d at least", len(took), most+1)
-	}
+	most := len(partitions) + harms
+	assert.True(t, len(took) > most, "%d kinds of harm were done, want %d at least", len(took), most+1)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -16,13 +17,9 @@ import (
 func shownLeader(t *testing.T, config string) string {
 	t.Helper()
 	program, err := harness.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	out, err := exec.CommandContext(t.Context(), program, "source", "show", "order_id", "--config", config).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	assert.Must(t, err, string(out))
 	_, leader, _ := strings.Cut(string(out), "\nleader  ")
 	leader, _, _ = strings.Cut(leader, "\n")
 	return leader
@@ -43,9 +40,7 @@ func TestTwoProxies(t *testing.T) {
 		for range rounds {
 			for _, p := range proxies {
 				id := incr(t, clientOf(t, addrOf(t, p)), "orders")
-				if id <= last {
-					t.Errorf("id %d was given after %d", id, last)
-				}
+				assert.True(t, id > last, "id %d was given after %d", id, last)
 				last = id
 			}
 		}
@@ -53,12 +48,9 @@ func TestTwoProxies(t *testing.T) {
 	ascending(20)
 	lead := leads(t, proxies)
 	configured, err := os.ReadFile(proxies[lead].ConfigPath)
-	if shown := shownLeader(t, proxies[(lead+1)%3].ConfigPath); err != nil || !strings.Contains(string(configured), fmt.Sprintf("order:     {listen: %q", shown)) {
-		t.Errorf("source show names the leader %q, which has %s, %v", shown, configured, err)
-	}
-	if err := proxies[lead].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	shown := shownLeader(t, proxies[(lead+1)%3].ConfigPath)
+	assert.True(t, err == nil && strings.Contains(string(configured), fmt.Sprintf("order:     {listen: %q", shown)), "source show names the leader %q, which has %s, %v", shown, configured, err)
+	assert.Must(t, proxies[lead].Kill())
 	killed := time.Now()
 	proxies = slices.Delete(proxies, lead, lead+1)
 	ascending(1)
@@ -66,9 +58,7 @@ func TestTwoProxies(t *testing.T) {
 	ascending(20)
 	lead = leads(t, proxies)
 	stopped := time.Now()
-	if err := proxies[lead].Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, proxies[lead].Stop(time.Minute))
 	took := time.Since(stopped)
 	proxies = slices.Delete(proxies, lead, lead+1)
 	ascending(1)

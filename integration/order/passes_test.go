@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -35,27 +36,20 @@ func TestInserts(t *testing.T) {
 			db := harness.Open(t, s.Config(name), p.Addr("a"))
 			for rows := 1; rows < 4; rows++ {
 				r, err := db.Exec("INSERT INTO t (a) VALUES (1)" + strings.Repeat(", (2)", rows-1))
-				if err != nil {
-					t.Fatalf("round %d: %v", round, err)
-				}
+				assert.Must(t, err, "round", round)
 				first, err := r.LastInsertId()
-				if most := int64(7200 + 1000*(terms(proxies...)-1)); err != nil || first <= last || first > most {
-					t.Errorf("round %d: %d rows from id %d after %d, %v", round, rows, first, last, err)
-				}
+				most := int64(7200 + 1000*(terms(proxies...)-1))
+				assert.True(t, err == nil && first > last && first <= most, "round %d: %d rows from id %d after %d, %v", round, rows, first, last, err)
 				last = first + int64(rows) - 1
 			}
 		}
 	}
-	if _, err := harness.Open(t, s.Config(name), follower.Addr("a")).Exec("INSERT INTO t (id, a) VALUES (?, 1)", last+100); err != nil {
-		t.Error(err)
-	}
+	assert.Of(harness.Open(t, s.Config(name), follower.Addr("a")).Exec("INSERT INTO t (id, a) VALUES (?, 1)", last+100)).NoError(t)
 	var n int
-	if err := direct.QueryRow("SELECT COUNT(*) FROM t WHERE id > 7000").Scan(&n); err != nil || n != 10*2*6+1 {
-		t.Errorf("%d rows, %v", n, err)
-	}
-	if id := incr(t, clientOf(t, addrOf(t, follower)), "fresh"); id <= last {
-		t.Errorf("a program gets id %d after %d", id, last)
-	}
+	err := direct.QueryRow("SELECT COUNT(*) FROM t WHERE id > 7000").Scan(&n)
+	assert.True(t, err == nil && n == 10*2*6+1, "%d rows, %v", n, err)
+	id := incr(t, clientOf(t, addrOf(t, follower)), "fresh")
+	assert.True(t, id > last, "a program gets id %d after %d", id, last)
 }
 
 // BenchmarkINCR compares INCR of a Redis, of the proxy that leads, and of one that asks it: each client

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"idproxy/integration/assert"
 )
 
 // receiver records the ids of all clients in one place. The order is broken where a request that began
@@ -130,15 +132,11 @@ func (r *receiver) load(ctx context.Context, addrs []string, clients int, most i
 func (r *receiver) report(t *testing.T) {
 	t.Helper()
 	t.Logf("%d ids in %d answers, %d requests failed, %d out of order, %d ids twice", r.ids.Load(), r.calls.Load(), r.failed.Load(), r.wrong.Load(), r.twice.Load())
-	if r.wrong.Load() > 0 || r.twice.Load() > 0 {
-		t.Errorf("the order is broken %d times, %d ids came twice", r.wrong.Load(), r.twice.Load())
-	}
+	assert.True(t, r.wrong.Load() <= 0 && r.twice.Load() <= 0, "the order is broken %d times, %d ids came twice", r.wrong.Load(), r.twice.Load())
 	if text := r.example.Load(); text != nil {
 		t.Error(*text)
 	}
-	if r.ids.Load() == 0 {
-		t.Error("no ids came")
-	}
+	assert.True(t, r.ids.Load() != 0, "no ids came")
 }
 
 // times prints how long it took until ids came again.

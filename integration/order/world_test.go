@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"idproxy/idsource/etcd"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -39,21 +40,16 @@ func newWorld(t testing.TB, members int) *world {
 // worldOf is newWorld for an etcd that was started, or could not be.
 func worldOf(t testing.TB, members []*servers.Etcd, err error) *world {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	w := &world{members: members}
 	for _, m := range members {
 		t.Cleanup(func() { _ = m.Stop() })
 		w.endpoints = append(w.endpoints, m.Addr)
 	}
-	if w.store, err = etcd.New(etcd.Config{Endpoints: w.endpoints}); err != nil {
-		t.Fatal(err)
-	}
+	w.store, err = etcd.New(etcd.Config{Endpoints: w.endpoints})
+	assert.Must(t, err)
 	t.Cleanup(func() { _ = w.store.Close() })
-	if err := w.store.Advance(t.Context(), "orders", 1); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, w.store.Advance(t.Context(), "orders", 1))
 	return w
 }
 
@@ -61,9 +57,7 @@ func worldOf(t testing.TB, members []*servers.Etcd, err error) *world {
 func until(t testing.TB, trouble string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("for a minute %s", trouble)
-		}
+		assert.MustTrue(t, !time.Now().After(end), "for a minute %s", trouble)
 	}
 }
 

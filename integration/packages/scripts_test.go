@@ -10,16 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
 // program builds idproxy.
 func program(t *testing.T) string {
 	t.Helper()
-	path, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := assert.Of(harness.BuildPlain()).Must(t)
 	return path
 }
 
@@ -29,27 +27,18 @@ func TestMain(m *testing.M) { harness.Main(m) }
 func TestShippedConfiguration(t *testing.T) {
 	t.Parallel()
 	shipped := filepath.Join(root, "deploy/package/idproxy.yaml")
-	if out, err := exec.CommandContext(t.Context(), program(t), "check", "--config", shipped).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	text, err := os.ReadFile(shipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, err := exec.CommandContext(t.Context(), program(t), "check", "--config", shipped).CombinedOutput()
+	assert.NoError(t, err, string(out))
+	text := assert.Of(os.ReadFile(shipped)).Must(t)
 	// What its comments show is a rule, when the comment signs go.
 	whole := strings.NewReplacer("# sources:\n#  ", "sources:\n  ", "# rules:\n#  ", "rules:\n  ").Replace(string(text))
-	if whole == string(text) {
-		t.Fatal("the example is not found")
-	}
+	assert.MustTrue(t, whole != string(text), "the example is not found")
 	path := filepath.Join(t.TempDir(), "idproxy.yaml")
 	for text, status := range map[string]int{whole: 0, whole + "nonsense: 1\n": 1} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		cmd := exec.CommandContext(t.Context(), program(t), "check", "--config", path)
-		if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != status {
-			t.Errorf("%v, want status %d\n%s", err, status, out)
-		}
+		out, err := cmd.CombinedOutput()
+		assert.True(t, cmd.ProcessState.ExitCode() == status, "%v, want status %d\n%s", err, status, out)
 	}
 }
 
@@ -57,17 +46,12 @@ func TestShippedConfiguration(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(root, "deploy/package/*/*"))
-	if err != nil || len(scripts) != 8 {
-		t.Fatalf("scripts %q, %v", scripts, err)
-	}
+	assert.MustTrue(t, err == nil && len(scripts) == 8, "scripts %q, %v", scripts, err)
 	for _, script := range scripts {
-		if out, err := exec.CommandContext(t.Context(), "sh", "-n", script).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", script, err, out)
-		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-n", script).CombinedOutput()
+		assert.NoError(t, err, script, string(out))
 	}
-	if err := exec.CommandContext(t.Context(), "sh", "-n", "-c", "if true").Run(); err == nil {
-		t.Error("a broken script is not found")
-	}
+	assert.Fails(t, "a broken script is not found", exec.CommandContext(t.Context(), "sh", "-n", "-c", "if true").Run(), "")
 }
 
 // completed is what a shell offers for words, by the script that idproxy prints for it.
@@ -75,9 +59,7 @@ func completed(t *testing.T, shell string, words ...string) []string {
 	t.Helper()
 	bin := filepath.Dir(program(t))
 	dir := t.TempDir()
-	if err := os.Symlink(program(t), filepath.Join(dir, "idproxy")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Symlink(program(t), filepath.Join(dir, "idproxy")))
 	line := "idproxy " + strings.Join(words, " ")
 	scripts := map[string]string{
 		"bash": `source /usr/share/bash-completion/bash_completion; source <(idproxy completion bash)
@@ -98,10 +80,7 @@ func completed(t *testing.T, shell string, words ...string) []string {
 	cmd := exec.CommandContext(ctx, shell, "-c", scripts[shell])
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+bin+":"+os.Getenv("PATH"), "LINE="+line, "HOME="+dir)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v", line, err)
-	}
+	out := assert.Of(cmd.Output()).Must(t, line)
 	offers := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	for i := range offers {
 		offers[i], _, _ = strings.Cut(offers[i], "\t")
@@ -124,12 +103,10 @@ func TestCompletion(t *testing.T) {
 			{[]string{"check", "--onl"}, "--online"},
 			{[]string{"check", "--config", "go.m"}, "go.mod"},
 		} {
-			if got := completed(t, shell, c.words...); !slices.Contains(got, c.want) {
-				t.Errorf("%s: %q offers %q, want %s", shell, c.words, got, c.want)
-			}
+			got := completed(t, shell, c.words...)
+			assert.True(t, slices.Contains(got, c.want), "%s: %q offers %q, want %s", shell, c.words, got, c.want)
 		}
-		if got := completed(t, shell, "source", "nothing-begins-so"); len(got) > 0 && got[0] != "" {
-			t.Errorf("%s offers %q for nothing", shell, got)
-		}
+		got := completed(t, shell, "source", "nothing-begins-so")
+		assert.True(t, len(got) == 0 || got[0] == "", "%s offers %q for nothing", shell, got)
 	}
 }

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 )
 
@@ -29,18 +31,15 @@ func asRoot(ctx context.Context, name string, args ...string) *exec.Cmd {
 // must runs a command of root.
 func must(t *testing.T, name string, args ...string) {
 	t.Helper()
-	if out, err := asRoot(t.Context(), name, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
+	out, err := asRoot(t.Context(), name, args...).CombinedOutput()
+	assert.Must(t, err, fmt.Sprintf("%s %q", name, args), string(out))
 }
 
 // debian unpacks a bare Debian.
 func debian(t *testing.T) (dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bare-") // not TempDir, which cannot remove files of root
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() { _ = asRoot(context.Background(), "rm", "-rf", dir).Run() })
 	must(t, "chmod", "0755", dir)
 	must(t, "tar", "-C", dir, "-xf", bareDebian)
@@ -56,9 +55,7 @@ func run(t *testing.T, name string, args ...string) string {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it removes what it has made
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
+	assert.Must(t, err, fmt.Sprintf("%s %q", name, args), string(out))
 	return string(out)
 }
 
@@ -69,15 +66,12 @@ func TestPackages(t *testing.T) {
 	walk := t.TempDir()
 	run(t, "dist.sh", "package", walk)
 	t.Logf("%v for the packages", time.Since(began).Round(time.Second))
-	if out, err := exec.CommandContext(t.Context(), "cp", "testdata/walk.sh", walk).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := exec.CommandContext(t.Context(), "cp", "testdata/walk.sh", walk).CombinedOutput()
+	assert.Must(t, err, string(out))
 	one := func(t *testing.T, format string) string {
 		t.Helper()
 		found, err := filepath.Glob(filepath.Join(walk, "*."+format))
-		if err != nil || len(found) != 1 {
-			t.Fatalf("packages %q, %v", found, err)
-		}
+		assert.MustTrue(t, err == nil && len(found) == 1, "packages %q, %v", found, err)
 		return found[0]
 	}
 	t.Run("rpm", func(t *testing.T) { installRPM(t, one(t, "rpm")) })
@@ -87,15 +81,11 @@ func TestPackages(t *testing.T) {
 // bootWith boots Debian, which installs its package. How long it takes to the first rows is in
 // docs/operations.md.
 func bootWith(t *testing.T, walk, deb string) {
-	if err := os.Rename(deb, filepath.Join(walk, "idproxy.deb")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Rename(deb, filepath.Join(walk, "idproxy.deb")))
 	booted := time.Now()
 	log := run(t, "boot-bare.sh", walk, "bash", "walk.sh")
 	t.Logf("%v in Debian:\n%s", time.Since(booted).Round(time.Second), log)
-	if !strings.Contains(log, "s: done\n") {
-		t.Error("the walk did not end")
-	}
+	assert.True(t, strings.Contains(log, "s: done\n"), "the walk did not end")
 }
 
 // installRPM has rpm install a package where systemd does not run, upgrade it over a configuration that
@@ -113,9 +103,8 @@ func installRPM(t *testing.T, path string) {
 	rpm("--install", path)
 	inside("grep", "-q", "^listeners: .{listen", "/etc/idproxy/idproxy.yaml")
 	inside("mv", "/etc/idproxy/idproxy.yaml.rpmnew", "/etc/idproxy/idproxy.yaml")
-	if out, err := exec.CommandContext(t.Context(), "rpm", "-qp", "--requires", path).CombinedOutput(); err != nil || !strings.Contains(string(out), "(shadow-utils or shadow)") {
-		t.Errorf("requires: %v\n%s", err, out)
-	}
+	out, err := exec.CommandContext(t.Context(), "rpm", "-qp", "--requires", path).CombinedOutput()
+	assert.True(t, err == nil && strings.Contains(string(out), "(shadow-utils or shadow)"), "requires: %v\n%s", err, out)
 	rpm("--verify", "idproxy")
 	inside("idproxy", "check")
 	inside("runuser", "-u", "idproxy", "--", "idproxy", "check")
@@ -123,9 +112,7 @@ func installRPM(t *testing.T, path string) {
 	inside("runuser", "-u", "idproxy", "--", "touch", "/var/lib/idproxy/state")
 	inside("sh", "-c", "echo '# mine' >>/etc/idproxy/idproxy.yaml")
 	inside("rm", "/usr/bin/idproxy")
-	if asRoot(t.Context(), "rpm", "--root", dir, "--nodeps", "--verify", "idproxy").Run() == nil {
-		t.Error("rpm does not see that the program is missing")
-	}
+	assert.Fails(t, "rpm does not see that the program is missing", asRoot(t.Context(), "rpm", "--root", dir, "--nodeps", "--verify", "idproxy").Run(), "")
 	rpm("--upgrade", "--force", path)
 	inside("grep", "mine", "/etc/idproxy/idproxy.yaml")
 	inside("idproxy", "--version")

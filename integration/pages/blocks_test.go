@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 const root = "../.."
@@ -22,10 +24,7 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	pages := []string{"README.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/semantics/*.md", "examples/*/README.md"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := assert.Of(filepath.Glob(filepath.Join(root, pattern))).Must(t)
 		for _, page := range found {
 			name, _ := filepath.Rel(root, page)
 			pages = append(pages, name)
@@ -38,10 +37,7 @@ func pages(t *testing.T) []string {
 func blocks(t *testing.T) (all []block) {
 	t.Helper()
 	for _, page := range pages(t) {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, page))).Must(t)
 		all = append(all, blocksOf(page, string(text))...)
 	}
 	return all

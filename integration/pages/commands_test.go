@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 )
 
@@ -396,45 +397,29 @@ func TestPages(t *testing.T) {
 	needNetwork(t)
 	s, names := &scene{world: newWorld(t)}, keys(t)
 	defer s.stop()
-	if err := s.begin(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.begin())
 	var before block
 	for _, b := range blocks(t) {
 		if b.page == "docs/quick-start.md" { // TestQuickStart
 			continue
 		}
 		if (b.page != before.page || b.section != before.section) && s.isChanged() {
-			if err := s.begin(); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, s.begin())
 		}
 		before = b
-		if err := s.run(b, names); err != nil {
-			t.Errorf("%s, line %d: %v", b.page, b.line, err)
-		}
+		assert.NoError(t, s.run(b, names), fmt.Sprintf("%s, line %d", b.page, b.line))
 	}
 	t.Logf("compared: %d commands, %d configurations", s.commands, s.configurations)
 	for _, k := range append(blockKinds, lineKinds...) {
-		if k.run == nil && !k.found {
-			t.Errorf("no page has %s any more: take it out of the list", k.begins)
-		}
+		assert.True(t, k.run != nil || k.found, "no page has %s any more: take it out of the list", k.begins)
 	}
-	if s.commands < 70 || s.configurations < 20 {
-		t.Error("are pages still read?")
-	}
-	if err := s.begin(); err != nil {
-		t.Fatal(err)
-	}
+	assert.True(t, s.commands >= 70 && s.configurations >= 20, "are pages still read?")
+	assert.Must(t, s.begin())
 	for name, w := range wrong {
 		if s.isChanged() {
-			if err := s.begin(); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, s.begin())
 		}
-		if err := s.run(block{page: name, text: w.text}, names); err == nil || !strings.Contains(err.Error(), w.says) {
-			t.Errorf("%s is wrong in %s, which says %v", name, w.text, err)
-		}
+		assert.Fails(t, name+" is wrong in "+w.text+", which says", s.run(block{page: name, text: w.text}, names), w.says)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 // base is what a configuration has where a page shows only a part of one.
@@ -35,10 +36,7 @@ var parts = []struct {
 // keys are those of a configuration.
 func keys(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "config/example.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(filepath.Join(root, "config/example.yaml"))).Must(t)
 	var names []string
 	for _, m := range regexp.MustCompile(`(?m)^(?:# )?([a-z_]+):`).FindAllStringSubmatch(string(text), -1) {
 		names = append(names, m[1])
@@ -114,17 +112,11 @@ func TestConfigurations(t *testing.T) {
 			continue
 		}
 		looked++
-		if err := parse(fmt.Sprintf("%s, line %d", b.page, b.line), text); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, parse(fmt.Sprintf("%s, line %d", b.page, b.line), text))
 	}
 	t.Logf("compared: %d configurations", looked)
-	if looked < 15 {
-		t.Errorf("%d configurations are found: are pages still read?", looked)
-	}
+	assert.True(t, looked >= 15, "%d configurations are found: are pages still read?", looked)
 	for _, wrong := range []string{"listeners:\n  - {listen: 127.0.0.1:1, upstreem: h:1}\n", "rules:\n  - {table: shop.orders, column: id, source: gone}\n"} {
-		if !isConfiguration(wrong, names) || parse("wrong", wrong) == nil {
-			t.Errorf("nothing is wrong with\n%s", wrong)
-		}
+		assert.True(t, isConfiguration(wrong, names) && parse("wrong", wrong) != nil, "nothing is wrong with\n%s", wrong)
 	}
 }

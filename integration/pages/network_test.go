@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
@@ -101,10 +102,7 @@ func inside() error {
 // reach has an address lead to a server until the end of the test.
 func reach(t *testing.T, address, server string) {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", address)).Must(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -22,10 +23,7 @@ func twoPorts(t *testing.T) (int, int) {
 	t.Helper()
 	for range 100 {
 		_, port, _ := net.SplitHostPort(harness.FreeAddr(t)) // it has one
-		first, err := strconv.Atoi(port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := assert.Of(strconv.Atoi(port)).Must(t)
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+1)); err == nil {
 			l.Close()
 			return first, first + 1
@@ -40,13 +38,8 @@ func TestQuickStart(t *testing.T) {
 	width.Wide(t, "it starts two servers")
 	const page = "docs/quick-start.md"
 	text, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := harness.BuildPlain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
+	program := assert.Of(harness.BuildPlain()).Must(t)
 	var shards [2]*servers.Server
 	for i := range shards {
 		shards[i] = harness.StartServer(t, servers.MariaDB, servers.Options{})
@@ -77,9 +70,7 @@ func TestQuickStart(t *testing.T) {
 			shown = append(shown, b.text)
 		}
 	}
-	if len(script) != 3 || len(shown) != 4 {
-		t.Fatalf("%d blocks of commands, %d of what is shown", len(script), len(shown))
-	}
+	assert.MustTrue(t, len(script) == 3 && len(shown) == 4, "%d blocks of commands, %d of what is shown", len(script), len(shown))
 	for line := range strings.Lines(script[2]) {
 		if connect, _, is := strings.Cut(line, " -e "); is { // as each client that users have
 			for _, client := range harness.Clients(t) {
@@ -88,12 +79,8 @@ func TestQuickStart(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(program, filepath.Join(dir, "bin/idproxy")); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Mkdir(filepath.Join(dir, "bin"), 0o700))
+	assert.Must(t, os.Symlink(program, filepath.Join(dir, "bin/idproxy")))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", "trap 'kill $(jobs -p) && wait' EXIT\n"+strings.Join(script, "")+"cat idproxy.yaml")
@@ -110,8 +97,7 @@ func TestQuickStart(t *testing.T) {
 		lines = append(lines, strings.Split(strings.TrimSpace(b), "\n")...)
 	}
 	for _, line := range lines {
-		if want := strings.Join(strings.Fields(line), " "); !strings.Contains(said, want) {
-			t.Errorf("%q is not what it says:\n%s", want, out)
-		}
+		want := strings.Join(strings.Fields(line), " ")
+		assert.True(t, strings.Contains(said, want), "%q is not what it says:\n%s", want, out)
 	}
 }

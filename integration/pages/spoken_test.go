@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 )
 
@@ -77,10 +78,7 @@ var (
 func TestSpoken(t *testing.T) {
 	said := map[string]string{}
 	for _, page := range pages(t) {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, page))).Must(t)
 		for _, m := range aSpoken.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\n", " "), -1) {
 			if !aMessage.MatchString(m[1]) {
 				said[m[1]] = page
@@ -88,9 +86,8 @@ func TestSpoken(t *testing.T) {
 		}
 	}
 	for _, c := range spoken {
-		if _, c.found = said[c.said]; !c.found {
-			t.Errorf("no page says %s any more: take it out of the list", c.said)
-		}
+		_, c.found = said[c.said]
+		assert.True(t, c.found, "no page says %s any more: take it out of the list", c.said)
 		delete(said, c.said)
 	}
 	for command, page := range said {
@@ -101,9 +98,7 @@ func TestSpoken(t *testing.T) {
 		needNetwork(t)
 		s := &scene{world: newWorld(t)}
 		defer s.stop()
-		if err := s.begin(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, s.begin())
 		t.Setenv("REPOSITORY", s.repository())
 		for _, c := range spoken {
 			if c.line == "" {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // translations are pages in another language, with the page that each translates.
@@ -71,10 +73,7 @@ func TestTranslations(t *testing.T) {
 	for translation, page := range translations {
 		var texts [2]string
 		for i, name := range []string{page, translation} {
-			text, err := os.ReadFile(filepath.Join(root, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 			texts[i] = string(text)
 		}
 		for _, d := range differences(page, texts[0], translation, texts[1]) {
@@ -86,9 +85,8 @@ func TestTranslations(t *testing.T) {
 			changes["\n    "+first+"\n"] = "\n    " + first + " x\n"
 		}
 		for from, to := range changes {
-			if changed := strings.Replace(texts[1], from, to, 1); changed == texts[1] || differences(page, texts[0], translation, changed) == nil {
-				t.Errorf("%s: %q in place of %q is not found", translation, to, from)
-			}
+			changed := strings.Replace(texts[1], from, to, 1)
+			assert.True(t, changed != texts[1] && differences(page, texts[0], translation, changed) != nil, "%s: %q in place of %q is not found", translation, to, from)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/process"
 	"idproxy/integration/servers"
@@ -60,9 +61,7 @@ func newWorld(t *testing.T) *world {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}
-	if err := servers.WriteCertificates(w.certificates, "db1", "10.0.0.7"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, servers.WriteCertificates(w.certificates, "db1", "10.0.0.7"))
 	file := func(name string) string { return filepath.Join(w.certificates, name) }
 	args := []string{
 		"--proxy-protocol-networks=*", "--ssl-ca=" + file("ca.pem"), "--ssl-cert=" + file("server.pem"), "--ssl-key=" + file("server.key"),
@@ -80,15 +79,9 @@ func newWorld(t *testing.T) *world {
 	redis, err1 := servers.StartRedis(t.Context(), "--appendonly", "yes")
 	etcd, err2 := servers.StartEtcd(t.Context())
 	zookeeper, err3 := servers.StartZooKeeper(t.Context())
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(err1, err2, err3))
 	w.redis = redis
-	t.Cleanup(func() {
-		if err := errors.Join(redis.Stop(), etcd.Stop(), zookeeper.Stop()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.NoError(t, errors.Join(redis.Stop(), etcd.Stop(), zookeeper.Stop())) })
 	for server, addresses := range map[string]string{
 		at[0]:          "127.0.0.1:3306 127.0.0.1:13769 10.0.0.5:3306 10.0.0.7:3306 10.0.0.9:3306 10.0.0.20:3306 10.0.0.23:8066",
 		at[1]:          "10.0.0.6:3306 10.0.0.21:3306 10.0.0.22:3306",
@@ -131,9 +124,7 @@ func (w *world) renew() {
 			}
 		}
 	}
-	if _, err := w.redis.Do("FLUSHALL"); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.Of(w.redis.Do("FLUSHALL")).Must(w.t)
 }
 
 // installed is the configuration of a host on which idproxy is installed, and installedAt where it is.
@@ -202,9 +193,7 @@ func (s *scene) end() (err error) {
 
 // stop ends what runs at the end of a test.
 func (s *scene) stop() {
-	if err := s.end(); err != nil {
-		s.t.Error(err)
-	}
+	assert.NoError(s.t, s.end())
 }
 
 // bash runs a line in the reader's folder, and returns an error when it fails.
@@ -229,10 +218,7 @@ func (s *scene) environment() []string {
 
 // repository is its folder.
 func (s *scene) repository() string {
-	folder, err := filepath.Abs(root)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	folder := assert.Of(filepath.Abs(root)).Must(s.t)
 	return folder
 }
 

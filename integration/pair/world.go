@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -78,15 +79,10 @@ func (w *World) Run(t *testing.T, scripts []Script, reset ...string) {
 func (w *World) step(t *testing.T, s *wireclient.Session, step Step) {
 	t.Helper()
 	text := w.Text(step.Text)
-	replies, err := s.SendText(text)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	replies := assert.Of(s.SendText(text)).Must(t, text)
 	last := replies[len(replies)-1]
 	got := Shown(last)
-	if got != step.Want || last.Err != nil && !strings.Contains(last.Err.Message, w.Text(step.Says)) {
-		t.Errorf("%s: %s, %v; want %s %s", text, got, last.Err, step.Want, step.Says)
-	}
+	assert.True(t, got == step.Want && (last.Err == nil || strings.Contains(last.Err.Message, w.Text(step.Says))), "%s: %s, %v; want %s %s", text, got, last.Err, step.Want, step.Says)
 }
 
 // Shown returns the rows of a reply, with "id" for each number of the source's.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -32,9 +33,8 @@ const minPassed = 400
 func buildDriverSuite(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "driver.test")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-o", path, driver).CombinedOutput(); err != nil {
-		t.Fatalf("build the tests of %s: %v\n%s", driver, err, out)
-	}
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-w", "-o", path, driver).CombinedOutput()
+	assert.Must(t, err, "build the tests of", driver, string(out))
 	return path
 }
 
@@ -54,9 +54,8 @@ func runDriverSuite(t *testing.T, program, addr, db string) suiteRun {
 	cmd.Env = append(cmd.Environ(), "MYSQL_TEST_PROT=tcp", "MYSQL_TEST_ADDR="+addr, "MYSQL_TEST_DBNAME="+db,
 		"MYSQL_TEST_USER="+servers.AppUser, "MYSQL_TEST_PASS="+servers.AppPassword, "MYSQL_TEST_CONCURRENT=1")
 	out, err := cmd.CombinedOutput()
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed || ctx.Err() != nil {
-		t.Fatalf("run the tests of %s: %v\n%s", driver, err, out)
-	}
+	_, failed := errors.AsType[*exec.ExitError](err)
+	assert.MustTrue(t, (err == nil || failed) && ctx.Err() == nil, "run the tests of %s: %v\n%s", driver, err, out)
 	return suiteRun{parseResults(string(out)), string(out)}
 }
 
@@ -116,12 +115,10 @@ func TestDriverSuite(t *testing.T) {
 			db := harness.Database(t, server)
 
 			direct := runDriverSuite(t, program, server.Addr, db)
-			if passed := direct.count("PASS"); passed < minPassed {
-				t.Errorf("%d tests pass on the server itself, want at least %d\n%s", passed, minPassed, direct.output)
-			}
-			if skips := skipsForTheServer(direct); skips != nil {
-				t.Errorf("left out on the server itself: %q", skips)
-			}
+			passed := direct.count("PASS")
+			assert.True(t, passed >= minPassed, "%d tests pass on the server itself, want at least %d\n%s", passed, minPassed, direct.output)
+			skips := skipsForTheServer(direct)
+			assert.True(t, skips == nil, "left out on the server itself: %q", skips)
 
 			proxy := harness.StartProxy(t, driverSuiteConfig(server))
 			proxied := runDriverSuite(t, program, proxy.Addr("a"), db)
@@ -170,20 +167,16 @@ func failures(output string) string {
 func TestDriverSuiteDifferencesAreFound(t *testing.T) {
 	const output = "=== RUN   TestA\n--- PASS: TestA (0.01s)\n    --- PASS: TestA/sub (0.00s)\n--- FAIL: TestB (0.00s)\n"
 	direct := suiteRun{parseResults(output), output}
-	if got := compareSuites(direct, direct); got != nil {
-		t.Errorf("equal runs differ: %q", got)
-	}
+	got := compareSuites(direct, direct)
+	assert.True(t, got == nil, "equal runs differ: %q", got)
 	for name, text := range map[string]string{
 		"failure":       strings.Replace(output, "PASS: TestA/sub", "FAIL: TestA/sub", 1),
 		"missing test":  strings.Replace(output, "    --- PASS: TestA/sub (0.00s)\n", "", 1),
 		"one more test": output + "--- PASS: TestC (0.00s)\n",
 		"nothing":       "",
 	} {
-		if got := compareSuites(direct, suiteRun{parseResults(text), text}); got == nil {
-			t.Errorf("%s is not found", name)
-		}
+		got := compareSuites(direct, suiteRun{parseResults(text), text})
+		assert.True(t, got != nil, "%s is not found", name)
 	}
-	if skipsForTheServer(suiteRun{output: "    driver_test.go:122: MySQL server not running on tcp(x)\n"}) == nil {
-		t.Error("a suite without a server is not found")
-	}
+	assert.True(t, skipsForTheServer(suiteRun{output: "    driver_test.go:122: MySQL server not running on tcp(x)\n"}) != nil, "a suite without a server is not found")
 }

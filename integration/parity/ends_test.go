@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -23,9 +24,7 @@ func TestEndsOfReplies(t *testing.T) {
 			"CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)",
 			"CREATE PROCEDURE outs(OUT a INT, OUT b TEXT) BEGIN SELECT 1; SET a = 5, b = 'b'; END",
 		} {
-			if _, err := db.Exec(text); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(db.Exec(text)).Must(t)
 		}
 		for _, v := range variants(server.Kind) {
 			cfg := p.Config(v)
@@ -52,16 +51,14 @@ func TestPiecesEndAsOne(t *testing.T) {
 		p := replay.NewParity(t, server)
 		for i, caps := range []uint64{0, replay.DeprecateEOF} {
 			reply := func(addr, column, options string) (b []byte) {
-				if err := replay.Do(func() {
+				assert.Must(t, replay.Do(func() {
 					c := replay.Login(replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword, Schema: p.DB, Caps: caps})
 					defer c.Close()
 					c.Must("DROP TABLE IF EXISTS ruled", "CREATE TABLE ruled (id BIGINT PRIMARY KEY "+column+", a INT)"+options)
 					from := c.Got.Len()
 					c.Must(text)
 					b = c.Got.Bytes()[from:]
-				}); err != nil {
-					t.Fatal(err)
-				}
+				}))
 				return b
 			}
 			proxied := reply(p.Proxy.Addr("ruled"), "", "")

@@ -11,6 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -57,15 +58,11 @@ rules:     [{table: %s.orders, column: id, source: ids}, {table: %s.items, colum
 			if strings.Contains(text, "%s") {
 				text = fmt.Sprintf(text, attribute)
 			}
-			if _, err := setUp.Exec(text); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(setUp.Exec(text)).Must(t)
 		}
 		seen[i] = runLibrary(t, addr, db, steps)
 	}
-	if diff := cmp.Diff(seen[0], seen[1]); diff != "" {
-		t.Errorf("(-server itself, +idproxy)\n%s", diff)
-	}
+	assert.Equal(t, "(-server itself, +idproxy)", cmp.Diff(seen[0], seen[1]), "")
 }
 
 // runLibrary runs the steps on one session and says what each has seen.
@@ -74,14 +71,8 @@ func runLibrary(t *testing.T, addr, db string, steps []libraryStep) (seen []stri
 	c, err := client.Connect(addr, servers.AppUser, servers.AppPassword, db, func(c *client.Conn) error {
 		return errors.Join(c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS), c.SetCapability(mysql.CLIENT_LOCAL_FILES))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Quit(); err != nil {
-			t.Error(err)
-		}
-	}()
+	assert.Must(t, err)
+	defer func() { assert.NoError(t, c.Quit()) }()
 	for _, step := range steps {
 		saw, err := step.do(&library{c, db})
 		text := fmt.Sprintf("%s: %s, %v", step.name, describe(saw), err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -14,28 +15,24 @@ import (
 // the beginning of a text: to a client without CLIENT_DEPRECATE_EOF each EOF says that more
 // follows, as a server's does.
 func TestKeptWarnings(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			proxy := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) +
-				"sources: {ids: {segment: {}}}\nrules: [{table: '*.orders', column: id, source: ids}]\n"})
-			read := func(addr, id string) (got []byte) {
-				if err := replay.Do(func() {
-					c := replay.Login(replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword, Schema: harness.Database(t, server)})
-					defer c.Close()
-					replay.Check(c.Query("CREATE TABLE orders (id " + id + " PRIMARY KEY, u INT UNIQUE)"))
-					replay.Check(c.Query("INSERT IGNORE INTO orders (u) VALUES (1), (1), (2)"))
-					from, masks := c.Got.Len(), len(c.GotMasks)
-					replay.Check(c.Query("SHOW WARNINGS; SELECT 1; SELECT 2"))
-					got = since(c, from, masks)
-				}); err != nil {
-					t.Fatal(err)
-				}
-				return got
-			}
-			want, got := read(server.Addr, "BIGINT AUTO_INCREMENT"), read(proxy.Addr("a"), "BIGINT")
-			if !bytes.Equal(got, want) {
-				t.Error(fmt.Sprint(replay.FirstDifference(want, got)))
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		proxy := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) +
+			"sources: {ids: {segment: {}}}\nrules: [{table: '*.orders', column: id, source: ids}]\n"})
+		read := func(addr, id string) (got []byte) {
+			assert.Must(t, replay.Do(func() {
+				c := replay.Login(replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword, Schema: harness.Database(t, server)})
+				defer c.Close()
+				replay.Check(c.Query("CREATE TABLE orders (id " + id + " PRIMARY KEY, u INT UNIQUE)"))
+				replay.Check(c.Query("INSERT IGNORE INTO orders (u) VALUES (1), (1), (2)"))
+				from, masks := c.Got.Len(), len(c.GotMasks)
+				replay.Check(c.Query("SHOW WARNINGS; SELECT 1; SELECT 2"))
+				got = since(c, from, masks)
+			}))
+			return got
+		}
+		want, got := read(server.Addr, "BIGINT AUTO_INCREMENT"), read(proxy.Addr("a"), "BIGINT")
+		if !bytes.Equal(got, want) {
+			t.Error(fmt.Sprint(replay.FirstDifference(want, got)))
+		}
+	})
 }

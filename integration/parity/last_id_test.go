@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -110,35 +111,31 @@ func lastIDSession(c *replay.Conn) {
 // TestLastIDAnswered compares each byte of what idproxy answers with what a server answers.
 func TestLastIDAnswered(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			for _, v := range append(variants(server.Kind), replay.Variant{Name: "found rows", Cfg: replay.Config{Caps: uint64(mysql.CLIENT_FOUND_ROWS)}}) {
-				t.Run(v.Name, func(t *testing.T) {
-					proxy := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) +
-						"sources: {ids: {segment: {start: 100}}}\nrules: [{table: '*.orders', column: id, source: ids, last_insert_id: packet}]\n"})
-					read := func(addr, id string) (got []byte) {
-						cfg := v.Cfg
-						cfg.Addr, cfg.User, cfg.Password, cfg.Schema = addr, servers.AppUser, servers.AppPassword, harness.Database(t, server)
-						if err := replay.Do(func() {
-							c := replay.Login(cfg)
-							defer c.Close()
-							c.Must("CREATE TABLE orders (id "+id+" PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT = 100", "CREATE TABLE others (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
-							c.Must("SELECT 1") // as does what a session is asked first
-							from, masks := c.Got.Len(), len(c.GotMasks)
-							lastIDSession(c)
-							got = since(c, from, masks)
-						}); err != nil {
-							t.Fatal(err)
-						}
-						return got
-					}
-					want, got := read(server.Addr, "BIGINT AUTO_INCREMENT"), read(proxy.Addr("a"), "BIGINT")
-					if !bytes.Equal(got, want) {
-						t.Error(fmt.Sprint(replay.FirstDifference(want, got)))
-					}
-				})
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		for _, v := range append(variants(server.Kind), replay.Variant{Name: "found rows", Cfg: replay.Config{Caps: uint64(mysql.CLIENT_FOUND_ROWS)}}) {
+			t.Run(v.Name, func(t *testing.T) {
+				proxy := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) +
+					"sources: {ids: {segment: {start: 100}}}\nrules: [{table: '*.orders', column: id, source: ids, last_insert_id: packet}]\n"})
+				read := func(addr, id string) (got []byte) {
+					cfg := v.Cfg
+					cfg.Addr, cfg.User, cfg.Password, cfg.Schema = addr, servers.AppUser, servers.AppPassword, harness.Database(t, server)
+					assert.Must(t, replay.Do(func() {
+						c := replay.Login(cfg)
+						defer c.Close()
+						c.Must("CREATE TABLE orders (id "+id+" PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT = 100", "CREATE TABLE others (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
+						c.Must("SELECT 1") // as does what a session is asked first
+						from, masks := c.Got.Len(), len(c.GotMasks)
+						lastIDSession(c)
+						got = since(c, from, masks)
+					}))
+					return got
+				}
+				want, got := read(server.Addr, "BIGINT AUTO_INCREMENT"), read(proxy.Addr("a"), "BIGINT")
+				if !bytes.Equal(got, want) {
+					t.Error(fmt.Sprint(replay.FirstDifference(want, got)))
+				}
+			})
+		}
+	})
 }

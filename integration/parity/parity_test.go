@@ -1,12 +1,14 @@
 package parity
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -34,67 +36,61 @@ func variants(kind servers.Kind) []replay.Variant {
 
 func TestParity(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			p := replay.NewParity(t, server)
-			changeUserAccounts(t, server)
-			for _, v := range variants(server.Kind) {
-				for _, s := range replay.SmallSessions {
-					p.Compare(t, s, v)
-				}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		p := replay.NewParity(t, server)
+		changeUserAccounts(t, server)
+		for _, v := range variants(server.Kind) {
+			for _, s := range replay.SmallSessions {
+				p.Compare(t, s, v)
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestParityOfPieces sends sessions in pieces that cut packets and their headers anywhere.
 func TestParityOfPieces(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			random := rand.New(rand.NewPCG(1, 2)) // the same pieces every time
-			p := replay.NewParity(t, server)
-			changeUserAccounts(t, server)
-			for _, v := range []replay.Variant{
-				{Name: "random pieces", Cfg: replay.Config{Caps: replay.DeprecateEOF | replay.Attributes, Cut: func(n int) int { return 1 + random.IntN(n) }}},
-				{Name: "headers apart", Cfg: replay.Config{Caps: replay.SessionTrack, Cut: func(n int) int { return min(n, 4) }}},
-				{Name: "single bytes", Cfg: replay.Config{Caps: replay.DeprecateEOF, Cut: func(int) int { return 1 }}},
-			} {
-				for _, s := range replay.SmallSessions {
-					if s.Name != "text" && s.Name != "long data" || v.Name == "random pieces" { // hundred thousands of bytes
-						p.Compare(t, s, v)
-					}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		random := rand.New(rand.NewPCG(1, 2)) // the same pieces every time
+		p := replay.NewParity(t, server)
+		changeUserAccounts(t, server)
+		for _, v := range []replay.Variant{
+			{Name: "random pieces", Cfg: replay.Config{Caps: replay.DeprecateEOF | replay.Attributes, Cut: func(n int) int { return 1 + random.IntN(n) }}},
+			{Name: "headers apart", Cfg: replay.Config{Caps: replay.SessionTrack, Cut: func(n int) int { return min(n, 4) }}},
+			{Name: "single bytes", Cfg: replay.Config{Caps: replay.DeprecateEOF, Cut: func(int) int { return 1 }}},
+		} {
+			for _, s := range replay.SmallSessions {
+				if s.Name != "text" && s.Name != "long data" || v.Name == "random pieces" { // hundred thousands of bytes
+					p.Compare(t, s, v)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestParityOfLargePackets(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			p := replay.NewParityWith(t, server, harness.Spec{Plain: true})
-			multi := uint64(mysql.CLIENT_MULTI_STATEMENTS)
-			for _, v := range []replay.Variant{
-				{Name: "EOF", Cfg: replay.Config{Without: multi}},
-				{Name: "no EOF", Cfg: replay.Config{Caps: replay.DeprecateEOF | replay.Attributes}, Held: true},
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		p := replay.NewParityWith(t, server, harness.Spec{Plain: true})
+		multi := uint64(mysql.CLIENT_MULTI_STATEMENTS)
+		for _, v := range []replay.Variant{
+			{Name: "EOF", Cfg: replay.Config{Without: multi}},
+			{Name: "no EOF", Cfg: replay.Config{Caps: replay.DeprecateEOF | replay.Attributes}, Held: true},
+		} {
+			for _, s := range []replay.Session{
+				{Name: "10,000 rows", Run: replay.ManyRowsSession},
+				{Name: "big rows", Run: replay.BigRowSession},
+				{Name: "big requests", Run: replay.BigRequestSession},
+				{Name: "big infile", Run: replay.BigInfileSession},
+				{Name: "failed infile", Run: replay.FailedInfileSession},
 			} {
-				for _, s := range []replay.Session{
-					{Name: "10,000 rows", Run: replay.ManyRowsSession},
-					{Name: "big rows", Run: replay.BigRowSession},
-					{Name: "big requests", Run: replay.BigRequestSession},
-					{Name: "big infile", Run: replay.BigInfileSession},
-					{Name: "failed infile", Run: replay.FailedInfileSession},
-				} {
-					p.Compare(t, s, v)
-				}
+				p.Compare(t, s, v)
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestParityWithoutMetadata runs sessions that ask the server to leave column definitions out.
@@ -133,9 +129,7 @@ func TestProgressPackets(t *testing.T) {
 				replay.Fail("no progress packet came")
 			}
 		})
-		if err != nil {
-			t.Errorf("listener %q: %v", listener, err)
-		}
+		assert.NoError(t, err, fmt.Sprintf("listener %q", listener))
 	}
 }
 
@@ -179,16 +173,12 @@ func changeUserAccounts(t *testing.T, server *servers.Server) {
 	}
 	for user, how := range accounts {
 		for _, text := range []string{"CREATE USER IF NOT EXISTS " + user + " " + how, "GRANT ALL ON *.* TO " + user} {
-			if _, err := db.Exec(text); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(db.Exec(text)).Must(t)
 		}
 		if how == "" || server.Kind == servers.MariaDB {
 			continue
 		}
 		cfg := replay.Config{Addr: server.Addr, User: user, Password: "second"} // fills the server's password cache
-		if err := replay.Do(func() { replay.Login(cfg).Close() }); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, replay.Do(func() { replay.Login(cfg).Close() }))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/replay"
 	"idproxy/integration/servers"
@@ -40,10 +41,7 @@ func TestUnnoticed(t *testing.T) {
 			t.Parallel()
 			n, seed := setting(t, "IDPROXY_STATEMENTS", width.Of(1_000, 5_000)), setting(t, "IDPROXY_SEED", unnoticedSeed)
 			u := newUnnoticed(t, kind)
-			g, err := statements.New(u.dialect(), uint64(seed))
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := assert.Of(statements.New(u.dialect(), uint64(seed))).Must(t)
 			failed := 0
 			for at := 0; at < n && failed < 20; at += unnoticedSession {
 				if !u.compare(t, g.Session(unnoticedSession)) {
@@ -52,9 +50,7 @@ func TestUnnoticed(t *testing.T) {
 			}
 			t.Logf("compared: %d statements, seed %d", u.sent, seed)
 			t.Logf("%d statements succeeded, %d replies with an error", u.fine, u.sent-u.fine)
-			if u.fine < u.sent/5 {
-				t.Errorf("only %d of %d statements succeeded: the corpus tests error messages", u.fine, u.sent)
-			}
+			assert.True(t, u.fine >= u.sent/5, "only %d of %d statements succeeded: the corpus tests error messages", u.fine, u.sent)
 		})
 	}
 }
@@ -65,10 +61,7 @@ func setting(t *testing.T, name string, value int) int {
 	if v == "" {
 		return value
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil {
-		t.Fatalf("%s=%q: want a number", name, v)
-	}
+	n := assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
 	return n
 }
 
@@ -179,7 +172,7 @@ func (u *unnoticed) run(t *testing.T, way string, s statements.Session) []reply 
 	t.Helper()
 	u.reset(t)
 	replies := make([]reply, len(s.Steps))
-	if err := replay.Do(func() {
+	assert.Must(t, replay.Do(func() {
 		c := replay.Login(replay.Config{
 			Addr: u.addrs[way], User: servers.AppUser, Password: servers.AppPassword, Schema: unnoticedSchema,
 			Infile: func(c *replay.Conn, _ string) { c.Send([]byte("1\t2\tx\n2,'y',z|a\n")...); c.Send() },
@@ -201,9 +194,7 @@ func (u *unnoticed) run(t *testing.T, way string, s statements.Session) []reply 
 		}
 		c.Command(mysql.COM_QUIT)
 		c.Drain()
-	}); err != nil {
-		t.Fatalf("%s: %v", way, err)
-	}
+	}), way)
 	return replies
 }
 
@@ -247,29 +238,20 @@ func (u *unnoticed) reset(t *testing.T) {
 	texts = append(texts, u.left(t, "SELECT CONCAT("+what+") FROM mysql.user WHERE User NOT IN ('root', 'app', 'mysql', 'mariadb.sys', '') AND User NOT LIKE 'mysql.%'")...) // also such as a broken statement made
 	texts = append(texts, "CREATE DATABASE "+unnoticedSchema, "USE "+unnoticedSchema)
 	for _, text := range append(texts, statements.World(u.dialect())...) {
-		if _, err := u.root.Exec(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		assert.Of(u.root.Exec(text)).Must(t, text)
 	}
 }
 
 // left are statements, which a query makes, that take away what a session left.
 func (u *unnoticed) left(t *testing.T, query string) (texts []string) {
 	t.Helper()
-	rows, err := u.root.Query(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(u.root.Query(query)).Must(t)
 	defer rows.Close()
 	for rows.Next() {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, rows.Scan(&text))
 		texts = append(texts, text)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, rows.Err())
 	return texts
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -27,9 +28,7 @@ var text1 = []byte{0, 1, mysql.MYSQL_TYPE_VAR_STRING, 0, 1, 'x'} // one paramete
 // server, nobody has to prepare them again, also where the client gives the types of its parameters
 // once only.
 func TestPreparedAnew(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) { testPreparedAnew(t, server) })
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) { testPreparedAnew(t, server) })
 }
 
 func testPreparedAnew(t *testing.T, server *servers.Server) {
@@ -49,9 +48,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 		}
 		typed[id] = true
 		r := w.execute(t, id, rest...)
-		if r[0].Err != nil || r[0].InsertID != want {
-			t.Fatalf("statement %d: insert id %d, %v; want %d", id, r[0].InsertID, r[0].Err, want)
-		}
+		assert.MustTrue(t, r[0].Err == nil && r[0].InsertID == want, "statement %d: insert id %d, %v; want %d", id, r[0].InsertID, r[0].Err, want)
 		w.Must(t, "DELETE FROM t")
 	}
 	inserts := func(id uint32) {
@@ -65,9 +62,8 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	}
 	byName := func() {
 		t.Helper()
-		if r := w.Must(t, "EXECUTE n"); r.InsertID != next {
-			t.Fatalf("EXECUTE n: insert id %d, want %d", r.InsertID, next)
-		}
+		r := w.Must(t, "EXECUTE n")
+		assert.MustTrue(t, r.InsertID == next, "EXECUTE n: insert id %d, want %d", r.InsertID, next)
 		next++
 		w.Must(t, "DELETE FROM t")
 	}
@@ -88,9 +84,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 		if strings.Contains(ddl, "TEMPORARY") {
 			for i, id := range []uint32{named, placed} {
 				r := w.execute(t, id, []byte{0, 0}, []byte{1, 'x'})
-				if r[0].Err != nil || r[0].InsertID != uint64(77+i) {
-					t.Fatalf("into the temporary table: %+v", r[0])
-				}
+				assert.MustTrue(t, r[0].Err == nil && r[0].InsertID == uint64(77+i), "into the temporary table: %+v", r[0])
 			}
 			w.Must(t, "EXECUTE n", "DROP TEMPORARY TABLE t")
 		}
@@ -104,26 +98,22 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	w.Must(t, "ALTER TABLE t DROP COLUMN d, ADD COLUMN id BIGINT PRIMARY KEY FIRST")
 	all()
 	w.Must(t, "DROP TABLE t")
-	if r := w.execute(t, named, []byte{0, 0}, []byte{1, 'x'}); r[0].Err == nil || r[0].Err.Code != mysql.ER_NO_SUCH_TABLE {
-		t.Fatalf("without its table: %+v", r[0])
-	}
-	if e := w.Fails(t, "EXECUTE n"); e.Code != mysql.ER_NO_SUCH_TABLE {
-		t.Fatalf("EXECUTE n without its table: %v", e)
-	}
+	r := w.execute(t, named, []byte{0, 0}, []byte{1, 'x'})
+	assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NO_SUCH_TABLE, "without its table: %+v", r[0])
+	e := w.Fails(t, "EXECUTE n")
+	assert.MustTrue(t, e.Code == mysql.ER_NO_SUCH_TABLE, "EXECUTE n without its table: %v", e)
 	w.Must(t, "CREATE TABLE t (x INT, id BIGINT PRIMARY KEY, a VARCHAR(20))")
 	inserts(named)
 	byName()
-	if r := w.execute(t, pid, text1); r[0].Err != nil {
-		t.Fatal(r[0].Err)
-	}
+	r = w.execute(t, pid, text1)
+	assert.MustTrue(t, r[0].Err == nil, "%v", r[0].Err)
 	w.Must(t, "DEALLOCATE PREPARE n")
 	w.reset(t, named)
 	inserts(named)
 	for _, id := range []uint32{named, placed, pid} {
 		w.write(t, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
-		if r := w.execute(t, id, text1); r[0].Err == nil || r[0].Err.Code != mysql.ER_UNKNOWN_STMT_HANDLER {
-			t.Fatalf("behind its end: %+v", r[0])
-		}
+		r := w.execute(t, id, text1)
+		assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_UNKNOWN_STMT_HANDLER, "behind its end: %+v", r[0])
 	}
 }
 
@@ -131,136 +121,115 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 func (s wireSession) reset(t *testing.T, id uint32) {
 	t.Helper()
 	s.write(t, []byte{mysql.COM_STMT_RESET, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
-	if r, err := s.Results(); err != nil || r[0].Err != nil {
-		t.Fatal(err, r)
-	}
+	r, err := s.Results()
+	assert.MustTrue(t, err == nil && r[0].Err == nil, "%v %v", err, r)
 }
 
 // TestPreparedAnewLong sends long data for a statement whose table has changed: it arrives, and
 // what a piece goes to is another statement of the server.
 func TestPreparedAnewLong(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := openAnew(t, server, "rules: [{table: \"{db}.*\", column: id, source: ids}]\n")
-			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a LONGTEXT)")
-			st, _ := w.statement(t, "INSERT INTO t (id, a) VALUES (?, ?)")
-			types := []byte{0, 1, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
-			send := func(sum int, rest ...[]byte) {
-				t.Helper()
-				for range 3 {
-					w.longData(t, st, 1, strings.Repeat("x", sum/3))
-				}
-				w.longData(t, st, 0, "0")
-				if r := w.execute(t, st, rest...); r[0].Err != nil {
-					t.Fatal(r[0].Err)
-				}
-				if got := w.Value(t, "SELECT COUNT(*) FROM t WHERE LENGTH(a) = "+fmt.Sprint(sum)); got != "1" {
-					t.Errorf("%s rows of %d bytes", got, sum)
-				}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := openAnew(t, server, "rules: [{table: \"{db}.*\", column: id, source: ids}]\n")
+		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a LONGTEXT)")
+		st, _ := w.statement(t, "INSERT INTO t (id, a) VALUES (?, ?)")
+		types := []byte{0, 1, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
+		send := func(sum int, rest ...[]byte) {
+			t.Helper()
+			for range 3 {
+				w.longData(t, st, 1, strings.Repeat("x", sum/3))
 			}
-			send(30, types)
-			w.Must(t, "ALTER TABLE t MODIFY id INT NOT NULL")
-			send(3_000_000, []byte{0, 0})
-			w.Must(t, "ALTER TABLE t MODIFY id INT UNSIGNED NOT NULL")
-			w.longData(t, st, 1, "lost")
-			w.reset(t, st)
-			send(60, []byte{0, 0})
-			w.Must(t, "ALTER TABLE t DROP COLUMN id")
-			w.longData(t, st, 1, "lost")
-			if r := w.execute(t, st, types); r[0].Err == nil || r[0].Err.Code != mysql.ER_BAD_FIELD_ERROR {
-				t.Errorf("its column is gone: %v", r[0].Err)
-			}
-		})
-	}
+			w.longData(t, st, 0, "0")
+			r := w.execute(t, st, rest...)
+			assert.MustTrue(t, r[0].Err == nil, "%v", r[0].Err)
+			assert.Equal(t, fmt.Sprintf("rows of %d bytes", sum), w.Value(t, "SELECT COUNT(*) FROM t WHERE LENGTH(a) = "+fmt.Sprint(sum)), "1")
+		}
+		send(30, types)
+		w.Must(t, "ALTER TABLE t MODIFY id INT NOT NULL")
+		send(3_000_000, []byte{0, 0})
+		w.Must(t, "ALTER TABLE t MODIFY id INT UNSIGNED NOT NULL")
+		w.longData(t, st, 1, "lost")
+		w.reset(t, st)
+		send(60, []byte{0, 0})
+		w.Must(t, "ALTER TABLE t DROP COLUMN id")
+		w.longData(t, st, 1, "lost")
+		r := w.execute(t, st, types)
+		assert.True(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_BAD_FIELD_ERROR, "its column is gone: %v", r[0].Err)
+	})
 }
 
 // TestPreparedAnewElsewhere executes statements where text would read otherwise than it did: in
 // another schema, under other quotes, or where no schema leads back.
 func TestPreparedAnewElsewhere(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
-			db := w.Value(t, "SELECT DATABASE()")
-			other := harness.Database(t, server)
-			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')")
-			st, _ := w.statement(t, `INSERT INTO "t" ("a") VALUES ('\\')`)
-			query, _ := w.statement(t, `INSERT INTO "t" ("a") SELECT '\\'`)
-			w.Must(t, `PREPARE n FROM 'INSERT INTO "t" ("a") VALUES (''\\\\'')'`)
-			w.Must(t, "USE "+other, "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
-			all := map[uint32]string{query: `\`}
-			if server.Kind == servers.MariaDB { // MySQL reads it by the sql_mode of now
-				all[st] = `\`
-				w.Must(t, "ALTER TABLE "+db+".t MODIFY id INT")
-			}
-			for id, stored := range all {
-				if r := w.execute(t, id); r[0].Err != nil || r[0].InsertID < 1000 {
-					t.Fatalf("insert id %d, %v", r[0].InsertID, r[0].Err)
-				}
-				if got := w.Value(t, "SELECT a FROM "+db+".t"); got != stored {
-					t.Errorf("stored %q, want %q", got, stored)
-				}
-				w.Must(t, "DELETE FROM "+db+".t")
-			}
-			if server.Kind == servers.MariaDB {
-				if r := w.Must(t, "EXECUTE n"); r.InsertID < 1000 {
-					t.Errorf("%+v", r)
-				}
-			}
-			if got := w.Value(t, "SELECT CONCAT(DATABASE(), '/', @@sql_mode)"); got != other+"/STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES" && got != other+"/NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES" {
-				t.Errorf("the session is in %s", got)
-			}
-			scratch := harness.Database(t, server)
-			w.Must(t, "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "USE "+other, "ALTER TABLE "+db+".t MODIFY id INT UNSIGNED")
-			for range 2 {
-				if r := w.execute(t, st); r[0].Err != nil || w.Value(t, "SELECT DATABASE()") != other {
-					t.Fatal(r[0].Err)
-				}
-			}
-			w.Must(t, "USE "+scratch, "DROP DATABASE "+scratch, "ALTER TABLE "+db+".t MODIFY id BIGINT")
-			if r := w.execute(t, st); r[0].Err == nil || r[0].Err.Code != mysql.ER_NO_DB_ERROR {
-				t.Errorf("nothing leads back: %v", r[0].Err)
-			}
-			w.Must(t, "USE "+db)
-			if r := w.execute(t, st); r[0].Err != nil {
-				t.Error(r[0].Err)
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+		db := w.Value(t, "SELECT DATABASE()")
+		other := harness.Database(t, server)
+		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')")
+		st, _ := w.statement(t, `INSERT INTO "t" ("a") VALUES ('\\')`)
+		query, _ := w.statement(t, `INSERT INTO "t" ("a") SELECT '\\'`)
+		w.Must(t, `PREPARE n FROM 'INSERT INTO "t" ("a") VALUES (''\\\\'')'`)
+		w.Must(t, "USE "+other, "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
+		all := map[uint32]string{query: `\`}
+		if server.Kind == servers.MariaDB { // MySQL reads it by the sql_mode of now
+			all[st] = `\`
+			w.Must(t, "ALTER TABLE "+db+".t MODIFY id INT")
+		}
+		for id, stored := range all {
+			r := w.execute(t, id)
+			assert.MustTrue(t, r[0].Err == nil && r[0].InsertID >= 1000, "insert id %d, %v", r[0].InsertID, r[0].Err)
+			assert.Equal(t, "stored", w.Value(t, "SELECT a FROM "+db+".t"), stored)
+			w.Must(t, "DELETE FROM "+db+".t")
+		}
+		if server.Kind == servers.MariaDB {
+			r := w.Must(t, "EXECUTE n")
+			assert.True(t, r.InsertID >= 1000, "%+v", r)
+		}
+		got := w.Value(t, "SELECT CONCAT(DATABASE(), '/', @@sql_mode)")
+		assert.True(t, got == other+"/STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES" || got == other+"/NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES", "the session is in %s", got)
+		scratch := harness.Database(t, server)
+		w.Must(t, "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "USE "+other, "ALTER TABLE "+db+".t MODIFY id INT UNSIGNED")
+		for range 2 {
+			r := w.execute(t, st)
+			assert.MustTrue(t, r[0].Err == nil && w.Value(t, "SELECT DATABASE()") == other, "%v", r[0].Err)
+		}
+		w.Must(t, "USE "+scratch, "DROP DATABASE "+scratch, "ALTER TABLE "+db+".t MODIFY id BIGINT")
+		r := w.execute(t, st)
+		assert.True(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NO_DB_ERROR, "nothing leads back: %v", r[0].Err)
+		w.Must(t, "USE "+db)
+		r = w.execute(t, st)
+		assert.True(t, r[0].Err == nil, "%v", r[0].Err)
+	})
 }
 
 // TestPreparedAnewPipelined sends executions and a change of their table without waiting for
 // replies.
 func TestPreparedAnewPipelined(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
-			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
-			st, _ := w.statement(t, "INSERT INTO t (a) VALUES (1)")
-			free, _ := w.statement(t, "INSERT INTO free (a) VALUES (2)")
-			execute := func(id uint32) {
-				w.write(t, []byte{mysql.COM_STMT_EXECUTE, byte(id), byte(id >> 8), 0, 0, 0, 1, 0, 0, 0})
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
+		st, _ := w.statement(t, "INSERT INTO t (a) VALUES (1)")
+		free, _ := w.statement(t, "INSERT INTO free (a) VALUES (2)")
+		execute := func(id uint32) {
+			w.write(t, []byte{mysql.COM_STMT_EXECUTE, byte(id), byte(id >> 8), 0, 0, 0, 1, 0, 0, 0})
+		}
+		for _, ddl := range []string{"ALTER TABLE t MODIFY id INT", "ALTER TABLE t MODIFY id BIGINT"} {
+			for range 3 {
+				execute(st)
+				execute(free)
 			}
-			for _, ddl := range []string{"ALTER TABLE t MODIFY id INT", "ALTER TABLE t MODIFY id BIGINT"} {
-				for range 3 {
-					execute(st)
-					execute(free)
-				}
-				w.write(t, append([]byte{mysql.COM_QUERY}, ddl...))
-				for range 3 {
-					execute(st)
-					execute(free)
-				}
-				for range 13 {
-					w.Conn.ResetSequence()
-					w.Conn.Sequence = 1 // of a reply
-					if r, err := w.Results(); err != nil || r[0].Err != nil {
-						t.Fatal(err, r)
-					}
-				}
+			w.write(t, append([]byte{mysql.COM_QUERY}, ddl...))
+			for range 3 {
+				execute(st)
+				execute(free)
 			}
-			if got := w.Value(t, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id)) FROM t"); got != "12 11" {
-				t.Errorf("rows %s, want 12 with consecutive ids", got)
+			for range 13 {
+				w.Conn.ResetSequence()
+				w.Conn.Sequence = 1 // of a reply
+				r, err := w.Results()
+				assert.MustTrue(t, err == nil && r[0].Err == nil, "%v %v", err, r)
 			}
-		})
-	}
+		}
+		got := w.Value(t, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id)) FROM t")
+		assert.True(t, got == "12 11", "rows %s, want 12 with consecutive ids", got)
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/replay"
@@ -30,7 +31,7 @@ func TestCachedMetadata(t *testing.T) {
 			var shown [2]string
 			for i, side := range []struct{ addr, db, auto string }{{w.Addr, w.DB, ""}, {server.Addr, w.Text("DB_other"), " AUTO_INCREMENT"}} {
 				direct.Must(t, "USE "+side.db, "DROP TABLE IF EXISTS t", "CREATE TABLE t (id BIGINT PRIMARY KEY"+side.auto+", a VARCHAR(20), b VARCHAR(20))")
-				if err := replay.Do(func() {
+				assert.Must(t, replay.Do(func() {
 					c := cachingClient{Conn: replay.Dial(replay.Config{Addr: side.addr, Schema: side.db, User: servers.AppUser, Password: servers.AppPassword, Caps: replay.MariaCacheMetadata | eof})}
 					defer c.Close()
 					c.Login()
@@ -39,19 +40,13 @@ func TestCachedMetadata(t *testing.T) {
 						direct.Must(t, ddl)
 						shown[i] += ddl + ": " + c.execute(id) + "\n"
 					}
-				}); err != nil {
-					t.Fatal(text, err)
-				}
+				}), text)
 			}
 			if strings.Contains(text, "SELECT") { // another statement is executed each time, and described
 				shown[1] = strings.ReplaceAll(shown[1], "as known", "described")
 			}
-			if shown[0] != shown[1] {
-				t.Errorf("%s, EOF %#x:\n%snatively\n%s", text, eof, shown[0], shown[1])
-			}
-			if strings.Contains(text, "RETURNING") != strings.Contains(shown[1], "described: id c a") {
-				t.Errorf("%s: natively %s", text, shown[1])
-			}
+			assert.True(t, shown[0] == shown[1], "%s, EOF %#x:\n%snatively\n%s", text, eof, shown[0], shown[1])
+			assert.True(t, strings.Contains(text, "RETURNING") == strings.Contains(shown[1], "described: id c a"), "%s: natively %s", text, shown[1])
 		}
 	}
 }

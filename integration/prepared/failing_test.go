@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -17,29 +18,26 @@ import (
 // also when the statement's table has become another and the statement could not be prepared for
 // it.
 func TestExecuteMiscounted(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
-			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "PREPARE filled FROM 'INSERT INTO t VALUES (NULL, ?)'",
-				"CREATE TEMPORARY TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)", "PREPARE resting FROM 'INSERT INTO t VALUES (1, ?, 2)'", "DROP TEMPORARY TABLE t")
-			for _, text := range []string{"EXECUTE resting", "SET @a = 1; EXECUTE resting USING @a, @a"} {
-				if r, err := w.Query(text); err != nil || errorCode(r) != 1210 {
-					t.Errorf("%s: %v %v", text, err, r[len(r)-1].Err)
-				}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "PREPARE filled FROM 'INSERT INTO t VALUES (NULL, ?)'",
+			"CREATE TEMPORARY TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)", "PREPARE resting FROM 'INSERT INTO t VALUES (1, ?, 2)'", "DROP TEMPORARY TABLE t")
+		for _, text := range []string{"EXECUTE resting", "SET @a = 1; EXECUTE resting USING @a, @a"} {
+			if r, err := w.Query(text); err != nil || errorCode(r) != 1210 {
+				t.Errorf("%s: %v %v", text, err, r[len(r)-1].Err)
 			}
-			w.Must(t, "RENAME TABLE t TO elsewhere")
-			if e := w.Fails(t, "EXECUTE resting"); e.Code != 1210 {
-				t.Errorf("without its table: %v", e)
+		}
+		w.Must(t, "RENAME TABLE t TO elsewhere")
+		e := w.Fails(t, "EXECUTE resting")
+		assert.True(t, e.Code == 1210, "without its table: %v", e)
+		w.Must(t, "RENAME TABLE elsewhere TO t", "ALTER TABLE t ADD b INT")
+		for text, want := range map[string]uint16{"EXECUTE filled": 1210, "EXECUTE filled USING @a": 1136} {
+			if r, err := w.Query(text); err != nil || errorCode(r) != want {
+				t.Errorf("%s: %v %v", text, err, r[len(r)-1].Err)
 			}
-			w.Must(t, "RENAME TABLE elsewhere TO t", "ALTER TABLE t ADD b INT")
-			for text, want := range map[string]uint16{"EXECUTE filled": 1210, "EXECUTE filled USING @a": 1136} {
-				if r, err := w.Query(text); err != nil || errorCode(r) != want {
-					t.Errorf("%s: %v %v", text, err, r[len(r)-1].Err)
-				}
-			}
-			w.Must(t, "ALTER TABLE t DROP b", "EXECUTE filled USING @a")
-		})
-	}
+		}
+		w.Must(t, "ALTER TABLE t DROP b", "EXECUTE filled USING @a")
+	})
 }
 
 // TestPreparedAnewColumns: the flag that says that a result has other columns than were told comes
@@ -56,9 +54,7 @@ func TestPreparedAnewColumns(t *testing.T) {
 			"INSERT INTO t SET id=?, a=? RETURNING *",
 		}
 		for _, text := range texts {
-			if _, err := s.Prepare(text, text); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(s.Prepare(text, text)).Must(t)
 		}
 		for _, ddl := range []string{"DO 1", "CREATE TEMPORARY TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT)", "DROP TEMPORARY TABLE t", "ALTER TABLE t ADD c INT FIRST"} {
 			s.Must(t, ddl)
@@ -68,16 +64,12 @@ func TestPreparedAnewColumns(t *testing.T) {
 					args[j] = wireclient.Long(int64(9000 + len(got[i])))
 				}
 				r, err := s.Execute(text, wireclient.Execution{Args: args})
-				if err != nil || len(r[0].Rows) != 1 {
-					t.Fatal(err, r)
-				}
+				assert.MustTrue(t, err == nil && len(r[0].Rows) == 1, "%v %v", err, r)
 				got[i] += fmt.Sprintf("%s: %s: %#x, %d columns\n", ddl, text, r[0].Status, len(r[0].Rows[0]))
 			}
 		}
 	}
-	if got[0] != got[1] {
-		t.Errorf("%s\nnatively\n%s", got[0], got[1])
-	}
+	assert.True(t, got[0] == got[1], "%s\nnatively\n%s", got[0], got[1])
 }
 
 // TestPreparedAnewColumnsAtFirst: so it is with the first result that there is, where the columns are others than at
@@ -90,96 +82,68 @@ func TestPreparedAnewColumnsAtFirst(t *testing.T) {
 	for i, s := range []*wireclient.Session{w.Session, native} {
 		s.Must(t, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT NOT NULL)", "CREATE TABLE u (c INT, id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT NOT NULL DEFAULT 1)")
 		const text = "INSERT INTO t SET id=NULL, a=1 RETURNING *"
-		if _, err := s.Prepare(text, text); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(s.Prepare(text, text)).Must(t)
 		for _, between := range []string{"DO 1", "RENAME TABLE t TO v, u TO t, v TO u", "DO 1"} {
 			s.Must(t, between)
-			r, err := s.Execute(text, wireclient.Execution{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := assert.Of(s.Execute(text, wireclient.Execution{})).Must(t)
 			got[i] += fmt.Sprintf("%s: %v, %#x\n", between, r[0].Err, r[0].Status)
 		}
 	}
-	if got[0] != got[1] || !strings.Contains(got[1], "0x402") {
-		t.Errorf("%s\nnatively\n%s", got[0], got[1])
-	}
+	assert.True(t, got[0] == got[1] && strings.Contains(got[1], "0x402"), "%s\nnatively\n%s", got[0], got[1])
 }
 
 // TestPreparedFailsElsewhere: when a statement cannot be prepared anew in the schema of its PREPARE,
 // the session, whose default schema is another one by then, finds the error as it does natively.
 func TestPreparedFailsElsewhere(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE u (id INT PRIMARY KEY)",
-				"CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.u (id INT AUTO_INCREMENT PRIMARY KEY)")
-			var got [2]string
-			for i, side := range []struct{ addr, db string }{{w.Addr, w.DB}, {server.Addr, w.DB + "_other"}} {
-				s, other := wireclient.Open(t, side.addr, side.db), wireclient.Open(t, side.addr, side.db)
-				const text = "INSERT INTO t (a) VALUES (?)"
-				if _, err := s.Prepare(text, text); err != nil {
-					t.Fatal(err)
-				}
-				swap := strings.ReplaceAll("RENAME TABLE DB.t TO DB.v, DB.u TO DB.t, DB.v TO DB.u", "DB", side.db)
-				s.Must(t, "USE mysql")
-				other.Must(t, swap)
-				for _, look := range []string{"SHOW WARNINGS", "SELECT ROW_COUNT()", "SHOW WARNINGS", "SHOW COUNT(*) ERRORS"} {
-					r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})
-					if err != nil || r[0].Err == nil {
-						t.Fatalf("%v: %v", err, r)
-					}
-					got[i] += fmt.Sprintf("%v; %s: %v\n", r[0].Err, look, s.Must(t, look).Rows)
-				}
-				other.Must(t, swap)
-				if r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}}); err != nil || r[0].Err != nil {
-					t.Errorf("behind it: %v, %v", err, r)
-				}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE u (id INT PRIMARY KEY)",
+			"CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.u (id INT AUTO_INCREMENT PRIMARY KEY)")
+		var got [2]string
+		for i, side := range []struct{ addr, db string }{{w.Addr, w.DB}, {server.Addr, w.DB + "_other"}} {
+			s, other := wireclient.Open(t, side.addr, side.db), wireclient.Open(t, side.addr, side.db)
+			const text = "INSERT INTO t (a) VALUES (?)"
+			assert.Of(s.Prepare(text, text)).Must(t)
+			swap := strings.ReplaceAll("RENAME TABLE DB.t TO DB.v, DB.u TO DB.t, DB.v TO DB.u", "DB", side.db)
+			s.Must(t, "USE mysql")
+			other.Must(t, swap)
+			for _, look := range []string{"SHOW WARNINGS", "SELECT ROW_COUNT()", "SHOW WARNINGS", "SHOW COUNT(*) ERRORS"} {
+				r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})
+				assert.MustTrue(t, err == nil && r[0].Err != nil, "%v: %v", err, r)
+				got[i] += fmt.Sprintf("%v; %s: %v\n", r[0].Err, look, s.Must(t, look).Rows)
 			}
-			if got[0] != got[1] {
-				t.Errorf("%s\nnatively\n%s", got[0], got[1])
-			}
-		})
-	}
+			other.Must(t, swap)
+			r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})
+			assert.True(t, err == nil && r[0].Err == nil, "behind it: %v, %v", err, r)
+		}
+		assert.True(t, got[0] == got[1], "%s\nnatively\n%s", got[0], got[1])
+	})
 }
 
 // TestPreparedUnderModes: what a literal in an id's place is worth depends on the sql_mode of the
 // execution, not on that of the PREPARE.
 func TestPreparedUnderModes(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
-			var got [2]string
-			for i, s := range []*wireclient.Session{wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")} {
-				texts := []string{"INSERT INTO t (id, a) VALUES ('x', ?)", "INSERT IGNORE INTO t (id, a) VALUES ('', ?)"}
-				for _, modes := range [][]string{{"", "STRICT_ALL_TABLES", ""}, {"STRICT_ALL_TABLES", "", "STRICT_TRANS_TABLES"}} {
-					for _, mode := range modes {
-						s.Must(t, "SET sql_mode = '"+mode+"'")
-						for _, text := range texts {
-							if mode == modes[0] {
-								if _, err := s.Prepare(text, text); err != nil {
-									t.Fatal(err)
-								}
-								s.Must(t, "PREPARE p FROM '"+strings.ReplaceAll(texts[0], "'", "''")+"'")
-							}
-							r, err := s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})
-							if err != nil {
-								t.Fatal(err)
-							}
-							named, err := s.Query("SET @a = 1; EXECUTE p USING @a")
-							if err != nil {
-								t.Fatal(err)
-							}
-							got[i] += fmt.Sprintf("%q, %s: %d %d, ids %v %v\n", mode, text, errorCode(r), errorCode(named), r[0].InsertID != 0, named[len(named)-1].InsertID != 0)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+		var got [2]string
+		for i, s := range []*wireclient.Session{wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")} {
+			texts := []string{"INSERT INTO t (id, a) VALUES ('x', ?)", "INSERT IGNORE INTO t (id, a) VALUES ('', ?)"}
+			for _, modes := range [][]string{{"", "STRICT_ALL_TABLES", ""}, {"STRICT_ALL_TABLES", "", "STRICT_TRANS_TABLES"}} {
+				for _, mode := range modes {
+					s.Must(t, "SET sql_mode = '"+mode+"'")
+					for _, text := range texts {
+						if mode == modes[0] {
+							assert.Of(s.Prepare(text, text)).Must(t)
+							s.Must(t, "PREPARE p FROM '"+strings.ReplaceAll(texts[0], "'", "''")+"'")
 						}
+						r := assert.Of(s.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})).Must(t)
+						named := assert.Of(s.Query("SET @a = 1; EXECUTE p USING @a")).Must(t)
+						got[i] += fmt.Sprintf("%q, %s: %d %d, ids %v %v\n", mode, text, errorCode(r), errorCode(named), r[0].InsertID != 0, named[len(named)-1].InsertID != 0)
 					}
 				}
 			}
-			if got[0] != got[1] {
-				t.Errorf("%s\nnatively\n%s", got[0], got[1])
-			}
-		})
-	}
+		}
+		assert.True(t, got[0] == got[1], "%s\nnatively\n%s", got[0], got[1])
+	})
 }
 
 // errorCode is that of the last reply, 0 when it is none.
@@ -193,21 +157,15 @@ func errorCode(replies []wireclient.Reply) uint16 {
 // TestLongDataByPosition: the order of columns is asked for in front of long data, for the server
 // drops that with the statement when it must be prepared anew.
 func TestLongDataByPosition(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
-			w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "INSERT INTO t VALUES (NULL, 'known')")
-			wireclient.Open(t, server.Addr, w.Value(t, "SELECT DATABASE()")).Must(t, "ALTER TABLE t MODIFY id BIGINT AFTER a")
-			const text = "INSERT INTO t VALUES (?, NULL)"
-			if _, err := w.Prepare(text, text); err != nil {
-				t.Fatal(err)
-			}
-			r, err := w.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.InPieces(mysql.MYSQL_TYPE_BLOB, "in pieces")}})
-			if err != nil || r[0].Err != nil || r[0].InsertID == 0 {
-				t.Errorf("%v %+v", err, r)
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "INSERT INTO t VALUES (NULL, 'known')")
+		wireclient.Open(t, server.Addr, w.Value(t, "SELECT DATABASE()")).Must(t, "ALTER TABLE t MODIFY id BIGINT AFTER a")
+		const text = "INSERT INTO t VALUES (?, NULL)"
+		assert.Of(w.Prepare(text, text)).Must(t)
+		r, err := w.Execute(text, wireclient.Execution{Args: []wireclient.Argument{wireclient.InPieces(mysql.MYSQL_TYPE_BLOB, "in pieces")}})
+		assert.True(t, err == nil && r[0].Err == nil && r[0].InsertID != 0, "%v %+v", err, r)
+	})
 }
 
 // TestSelectTooLarge: an execution of INSERT ... SELECT that is refused for its size leaves no
@@ -228,19 +186,15 @@ func TestSelectTooLarge(t *testing.T) {
 			long := append([]byte{0, 0, 0xfc, byte(size), byte(size >> 8)}, strings.Repeat("x", size)...)
 			for _, text := range []string{"INSERT INTO t (a) SELECT ?", "INSERT INTO t (a) SELECT 'a' ON DUPLICATE KEY UPDATE a = ?"} { // the second one counts its rows without it
 				id, _ := w.statement(t, text)
-				if r := w.execute(t, id, text1); r[0].Err != nil {
-					t.Fatal(text, r[0].Err)
-				}
+				r := w.execute(t, id, text1)
+				assert.MustTrue(t, r[0].Err == nil, "%v %v", text, r[0].Err)
 				before := statements()
-				if r := w.execute(t, id, long); r[0].Err == nil || r[0].Err.Code != mysql.ER_NET_PACKET_TOO_LARGE {
-					t.Fatalf("%s: %+v", text, r[0])
-				}
-				if after := statements(); after != before {
-					t.Errorf("%s: the server has %s statements, before %s", text, after, before)
-				}
-				if r := w.execute(t, id, []byte{0, 0, 1, 'x'}); r[0].Err != nil {
-					t.Fatal(text, r[0].Err)
-				}
+				r = w.execute(t, id, long)
+				assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NET_PACKET_TOO_LARGE, "%s: %+v", text, r[0])
+				after := statements()
+				assert.True(t, after == before, "%s: the server has %s statements, before %s", text, after, before)
+				r = w.execute(t, id, []byte{0, 0, 1, 'x'})
+				assert.MustTrue(t, r[0].Err == nil, "%v %v", text, r[0].Err)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -20,22 +21,20 @@ import (
 // a text in double quotes, which ANSI_QUOTES makes a name: no parameter of ours may make the server
 // prepare it anew.
 func TestPreparedUnderAnotherMode(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}, {table: "DB.two", column: other, source: ids}]`)
-			s := wireclient.Open(t, w.Addr, w.DB)
-			for i, column := range []string{"BIGINT", "BIGINT UNSIGNED", "INT", "INT UNSIGNED", "DECIMAL(20)"} {
-				table := fmt.Sprintf("t%d", i)
-				s.Must(t, "SET sql_mode=''", "CREATE TABLE "+table+" (id "+column+" PRIMARY KEY, a VARCHAR(10))")
-				executeUnder(t, s, server.Kind, "INSERT INTO "+table+" (a) VALUES (\"x\")")
-				executeUnder(t, s, server.Kind, "INSERT INTO "+table+" (a) VALUES (\"x\"), (?), (\"y\")", wireclient.Varchar("v"))
-				executeUnder(t, s, server.Kind, "INSERT IGNORE INTO "+table+" (a) VALUES (\"x\")")
-				executeUnder(t, s, server.Kind, "INSERT INTO "+table+" (id, a) VALUES (?, \"x\")", wireclient.Null(mysql.MYSQL_TYPE_NULL))
-			}
-			s.Must(t, "CREATE TABLE two (id BIGINT PRIMARY KEY, other INT UNSIGNED NOT NULL, a VARCHAR(10))")
-			executeUnder(t, s, server.Kind, "INSERT INTO two (a) VALUES (\"x\"), (?)", wireclient.Varchar("v"))
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}, {table: "DB.two", column: other, source: ids}]`)
+		s := wireclient.Open(t, w.Addr, w.DB)
+		for i, column := range []string{"BIGINT", "BIGINT UNSIGNED", "INT", "INT UNSIGNED", "DECIMAL(20)"} {
+			table := fmt.Sprintf("t%d", i)
+			s.Must(t, "SET sql_mode=''", "CREATE TABLE "+table+" (id "+column+" PRIMARY KEY, a VARCHAR(10))")
+			executeUnder(t, s, server.Kind, "INSERT INTO "+table+" (a) VALUES (\"x\")")
+			executeUnder(t, s, server.Kind, "INSERT INTO "+table+" (a) VALUES (\"x\"), (?), (\"y\")", wireclient.Varchar("v"))
+			executeUnder(t, s, server.Kind, "INSERT IGNORE INTO "+table+" (a) VALUES (\"x\")")
+			executeUnder(t, s, server.Kind, "INSERT INTO "+table+" (id, a) VALUES (?, \"x\")", wireclient.Null(mysql.MYSQL_TYPE_NULL))
+		}
+		s.Must(t, "CREATE TABLE two (id BIGINT PRIMARY KEY, other INT UNSIGNED NOT NULL, a VARCHAR(10))")
+		executeUnder(t, s, server.Kind, "INSERT INTO two (a) VALUES (\"x\"), (?)", wireclient.Varchar("v"))
+	})
 }
 
 // executeUnder prepares an INSERT and executes it twice under ANSI_QUOTES.
@@ -48,17 +47,12 @@ func executeUnder(t *testing.T, s *wireclient.Session, kind servers.Kind, text s
 	s.Must(t, "SET sql_mode='ANSI_QUOTES'")
 	before := anew(t, s, kind)
 	for range 2 {
-		replies, err := s.Execute("p", wireclient.Execution{Args: args})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := replies[0]; r.Err != nil || r.InsertID < pair.SourceStart {
-			t.Errorf("%s: id %d, %v", text, r.InsertID, r.Err)
-		}
+		replies := assert.Of(s.Execute("p", wireclient.Execution{Args: args})).Must(t)
+		r := replies[0]
+		assert.True(t, r.Err == nil && r.InsertID >= pair.SourceStart, "%s: id %d, %v", text, r.InsertID, r.Err)
 	}
-	if after := anew(t, s, kind); after != before {
-		t.Errorf("%s: the server prepared statements anew %s times, before that %s", text, after, before)
-	}
+	after := anew(t, s, kind)
+	assert.True(t, after == before, "%s: the server prepared statements anew %s times, before that %s", text, after, before)
 }
 
 // anew returns how many statements the server has prepared anew in the session; MariaDB does not
@@ -88,15 +82,11 @@ func TestBoundTypes(t *testing.T) {
 		for n := range len(values) * len(values) {
 			sequence := []wireclient.Argument{values[n%len(values)], values[0], values[n/len(values)]}
 			got, want := preparesAnew(t, proxied, ruled, sequence), preparesAnew(t, direct, native, sequence)
-			if got != want {
-				t.Errorf("%s %v: anew %s, natively %s", column, sequence, got, want)
-			}
+			assert.True(t, got == want, "%s %v: anew %s, natively %s", column, sequence, got, want)
 			times[want]++
 		}
 	}
-	if len(times) < 4 {
-		t.Errorf("natively %v", times)
-	}
+	assert.True(t, len(times) >= 4, "natively %v", times)
 }
 
 // preparesAnew executes an INSERT with each of the ids, and says how often each execution made the
@@ -119,17 +109,13 @@ func preparesAnewWith(t *testing.T, s *wireclient.Session, table, rest string, e
 	}
 	before, err := strconv.Atoi(anew(t, s, servers.MySQL))
 	for _, args := range executions {
-		if _, executed := s.Execute("p", wireclient.Execution{Args: args}); executed != nil {
-			t.Fatal(executed)
-		}
+		assert.Of(s.Execute("p", wireclient.Execution{Args: args})).Must(t)
 		var after int
 		after, err = strconv.Atoi(anew(t, s, servers.MySQL))
 		times += strconv.Itoa(after-before) + " "
 		before = after
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	return times
 }
 
@@ -163,14 +149,10 @@ func TestBoundBesideOthers(t *testing.T) {
 		}
 		got := preparesAnewWith(t, proxied, fmt.Sprintf("r%d", table), rest, executions)
 		want := preparesAnewWith(t, direct, fmt.Sprintf("native%d", table), rest, executions)
-		if got != want {
-			t.Errorf("table %d %s %v: anew %s, natively %s", table, rest, executions, got, want)
-		}
+		assert.True(t, got == want, "table %d %s %v: anew %s, natively %s", table, rest, executions, got, want)
 		times[want]++
 	}
-	if len(times) < 12 {
-		t.Errorf("natively %v", times)
-	}
+	assert.True(t, len(times) >= 12, "natively %v", times)
 	t.Logf("compared: %d statements", 5*sequences)
 }
 
@@ -178,37 +160,29 @@ func TestBoundBesideOthers(t *testing.T) {
 // them anew for that, and no server does: a text in double quotes stays one, and a backslash what
 // it was.
 func TestZeroUnderAnotherMode(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`)
-			wireclient.Open(t, server.Addr, w.DB).Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", w.Text("CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20)) AUTO_INCREMENT=1000"))
-			for _, text := range []string{`INSERT INTO t (id, a) VALUES (0, "x")`, `INSERT INTO t (id, a) VALUES (0, 'back\\slash')`, `INSERT INTO t (id, a) VALUES ('00', "x")`} {
-				var shown [2]string
-				for i, addr := range []string{w.Addr, server.Addr} {
-					s := wireclient.Open(t, addr, []string{w.DB, w.Text("DB_other")}[i])
-					s.Must(t, "SET sql_mode=''", "PREPARE n FROM '"+strings.NewReplacer("'", "''", `\`, `\\`).Replace(text)+"'")
-					if replies, err := s.Prepare("p", text); err != nil || replies[0].Err != nil {
-						t.Fatal(err, replies)
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`)
+		wireclient.Open(t, server.Addr, w.DB).Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", w.Text("CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20)) AUTO_INCREMENT=1000"))
+		for _, text := range []string{`INSERT INTO t (id, a) VALUES (0, "x")`, `INSERT INTO t (id, a) VALUES (0, 'back\\slash')`, `INSERT INTO t (id, a) VALUES ('00', "x")`} {
+			var shown [2]string
+			for i, addr := range []string{w.Addr, server.Addr} {
+				s := wireclient.Open(t, addr, []string{w.DB, w.Text("DB_other")}[i])
+				s.Must(t, "SET sql_mode=''", "PREPARE n FROM '"+strings.NewReplacer("'", "''", `\`, `\\`).Replace(text)+"'")
+				replies, err := s.Prepare("p", text)
+				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+				for _, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO,ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "NO_AUTO_VALUE_ON_ZERO"} {
+					s.Must(t, "SET sql_mode='"+mode+"'")
+					for _, execute := range []func() ([]wireclient.Reply, error){
+						func() ([]wireclient.Reply, error) { return s.Execute("p", wireclient.Execution{}) },
+						func() ([]wireclient.Reply, error) { return s.Query("EXECUTE n") },
+					} {
+						replies := assert.Of(execute()).Must(t)
+						shown[i] += fmt.Sprintf("%q %v: %s\n", mode, replies[0].Err, pair.Shown(s.Must(t, "SELECT * FROM t")))
+						s.Must(t, "DELETE FROM t")
 					}
-					for _, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO,ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "NO_AUTO_VALUE_ON_ZERO"} {
-						s.Must(t, "SET sql_mode='"+mode+"'")
-						for _, execute := range []func() ([]wireclient.Reply, error){
-							func() ([]wireclient.Reply, error) { return s.Execute("p", wireclient.Execution{}) },
-							func() ([]wireclient.Reply, error) { return s.Query("EXECUTE n") },
-						} {
-							replies, err := execute()
-							if err != nil {
-								t.Fatal(err)
-							}
-							shown[i] += fmt.Sprintf("%q %v: %s\n", mode, replies[0].Err, pair.Shown(s.Must(t, "SELECT * FROM t")))
-							s.Must(t, "DELETE FROM t")
-						}
-					}
-				}
-				if shown[0] != shown[1] {
-					t.Errorf("%s:\n%snatively\n%s", text, shown[0], shown[1])
 				}
 			}
-		})
-	}
+			assert.True(t, shown[0] == shown[1], "%s:\n%snatively\n%s", text, shown[0], shown[1])
+		}
+	})
 }

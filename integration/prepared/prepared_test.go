@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -28,17 +29,12 @@ listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {start: 1000}}}
 rules:     [{table: "*.orders", column: id, source: ids}]
 `, server.Addr))
-	conn, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := assert.Of(harness.Open(t, server.Config(name), proxy.Addr("a")).Conn(t.Context())).Must(t)
 	t.Cleanup(func() { conn.Close() })
 	for _, text := range []string{
 		"CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, a VARCHAR(20))", "CREATE TABLE free (a BIGINT)",
 	} {
-		if _, err := conn.ExecContext(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(conn.ExecContext(t.Context(), text)).Must(t)
 	}
 	return preparedWorld{proxy.Addr("a"), name, conn, proxy}
 }
@@ -46,9 +42,7 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 // TestPrepared executes statements twice, with differing values: each execution gets ids of its
 // own, and the client sees the parameters that are its own.
 func TestPrepared(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) { testPrepared(t, openPrepared(t, server).conn) })
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) { testPrepared(t, openPrepared(t, server).conn) })
 }
 
 func testPrepared(t *testing.T, conn *sql.Conn) {
@@ -67,13 +61,8 @@ func testPrepared(t *testing.T, conn *sql.Conn) {
 		{"REPLACE INTO orders SET u = ?, a = ?", [][]any{{1, "a"}, {1, "b"}}, []int64{1000, 1001}},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
-			if _, err := conn.ExecContext(t.Context(), "DELETE FROM orders"); err != nil {
-				t.Fatal(err)
-			}
-			st, err := conn.PrepareContext(t.Context(), tt.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(conn.ExecContext(t.Context(), "DELETE FROM orders")).Must(t)
+			st := assert.Of(conn.PrepareContext(t.Context(), tt.text)).Must(t)
 			defer st.Close()
 			var got []int64
 			for _, args := range tt.args {
@@ -85,56 +74,41 @@ func testPrepared(t *testing.T, conn *sql.Conn) {
 					got[i] -= first - 1000
 				}
 			}
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("insert ids %v, want %v", got, tt.want)
-			}
+			assert.True(t, slices.Equal(got, tt.want), "insert ids %v, want %v", got, tt.want)
 		})
 	}
 }
 
 func executed(t *testing.T, st *sql.Stmt, args []any) int64 {
 	t.Helper()
-	result, err := st.ExecContext(context.Background(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := result.LastInsertId()
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := assert.Of(st.ExecContext(context.Background(), args...)).Must(t)
+	id := assert.Of(result.LastInsertId()).Must(t)
 	return id
 }
 
 // TestPreparedSelectGainsColumn adds a column that a wildcard's rule names to the table of a
 // prepared INSERT ... SELECT.
 func TestPreparedSelectGainsColumn(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			db := harness.Database(t, server)
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := harness.Database(t, server)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {}}}
 rules:     [{table: %[2]s.t, column: id, source: ids}, {table: "%[2]s.*", column: nr, source: ids}]
 `, server.Addr, db))
-			s := wireclient.Open(t, proxy.Addr("a"), db)
-			s.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-			for i := range 2 {
-				if i > 0 {
-					s.Must(t, "ALTER TABLE t ADD nr BIGINT NOT NULL DEFAULT 0")
-				} else if replies, err := s.Prepare("p", "INSERT INTO t (a) SELECT ?"); err != nil || replies[0].Err != nil {
-					t.Fatal(err, replies)
-				}
-				replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if e := replies[0].Err; e != nil {
-					t.Errorf("execution %d: %v", i, e)
-				}
+		s := wireclient.Open(t, proxy.Addr("a"), db)
+		s.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+		for i := range 2 {
+			if i > 0 {
+				s.Must(t, "ALTER TABLE t ADD nr BIGINT NOT NULL DEFAULT 0")
+			} else if replies, err := s.Prepare("p", "INSERT INTO t (a) SELECT ?"); err != nil || replies[0].Err != nil {
+				t.Fatal(err, replies)
 			}
-			if n := s.Value(t, "SELECT COUNT(*) FROM t WHERE nr = 0"); n != "1" {
-				t.Errorf("%s rows without a number went in, want the one of before", n)
-			}
-		})
-	}
+			replies := assert.Of(s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})).Must(t)
+			e := replies[0].Err
+			assert.True(t, e == nil, "execution %d: %v", i, e)
+		}
+		n := s.Value(t, "SELECT COUNT(*) FROM t WHERE nr = 0")
+		assert.True(t, n == "1", "%s rows without a number went in, want the one of before", n)
+	})
 }

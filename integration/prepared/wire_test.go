@@ -9,7 +9,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -21,9 +23,7 @@ func (s wireSession) statement(tb testing.TB, sql string) (id uint32, params int
 	tb.Helper()
 	s.write(tb, append([]byte{mysql.COM_STMT_PREPARE}, sql...))
 	p, err := s.Conn.ReadPacket()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, err)
 	if p[0] == mysql.ERR_HEADER {
 		tb.Fatalf("%s: %v", sql, wireclient.ParseERR(p))
 	}
@@ -36,9 +36,8 @@ func (s wireSession) statement(tb testing.TB, sql string) (id uint32, params int
 	}
 	id = binary.LittleEndian.Uint32(p[1:])
 	for range packets {
-		if _, err = s.Conn.ReadPacket(); err != nil {
-			tb.Fatal(err)
-		}
+		_, err = s.Conn.ReadPacket()
+		assert.Must(tb, err)
 	}
 	return id, params
 }
@@ -47,9 +46,7 @@ func (s wireSession) statement(tb testing.TB, sql string) (id uint32, params int
 func (s wireSession) write(tb testing.TB, payload []byte) {
 	tb.Helper()
 	s.Conn.ResetSequence()
-	if err := s.Conn.WritePacket(append(make([]byte, 4), payload...)); err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, s.Conn.WritePacket(append(make([]byte, 4), payload...)))
 }
 
 // execute sends an execution: what follows the iteration count.
@@ -57,10 +54,7 @@ func (s wireSession) execute(tb testing.TB, id uint32, rest ...[]byte) []wirecli
 	tb.Helper()
 	head := append(binary.LittleEndian.AppendUint32([]byte{mysql.COM_STMT_EXECUTE}, id), 0, 1, 0, 0, 0)
 	s.write(tb, append(head, bytes.Join(rest, nil)...))
-	replies, err := s.Results()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	replies := assert.Of(s.Results()).Must(tb)
 	return replies
 }
 
@@ -83,64 +77,53 @@ func (s wireSession) longData(tb testing.TB, id uint32, param uint16, data strin
 // TestLongDataBehindRefusal: data that went ahead of an execution which the proxy refused is not
 // found by the next one, and a parameter behind a hidden one gets its own.
 func TestLongDataBehindRefusal(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, server)
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name := harness.Database(t, server)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {start: 1000}}}
 rules:     [{table: "*.orders", column: id, source: ids, explicit: reject}]
 `, server.Addr))
-			s := wireSession{wireclient.Open(t, proxy.Addr("a"), name)}
-			s.Must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, a TEXT, b TEXT)")
-			st, params := s.statement(t, "INSERT INTO orders (id, a) VALUES (?, ?), (NULL, ?) ON DUPLICATE KEY UPDATE b = ?")
-			if params != 4 {
-				t.Fatalf("%d parameters", params)
+		s := wireSession{wireclient.Open(t, proxy.Addr("a"), name)}
+		s.Must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, a TEXT, b TEXT)")
+		st, params := s.statement(t, "INSERT INTO orders (id, a) VALUES (?, ?), (NULL, ?) ON DUPLICATE KEY UPDATE b = ?")
+		assert.MustEqual(t, "parameters", params, 4)
+		types := []byte{1, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
+		send := func(word string) {
+			for param := uint16(1); param < 4; param++ {
+				s.longData(t, st, param, word)
+				s.longData(t, st, param, fmt.Sprint(param))
 			}
-			types := []byte{1, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
-			send := func(word string) {
-				for param := uint16(1); param < 4; param++ {
-					s.longData(t, st, param, word)
-					s.longData(t, st, param, fmt.Sprint(param))
-				}
-			}
-			send("lost")
-			if r := s.execute(t, st, []byte{0}, types, []byte{7, 0, 0, 0}); r[0].Err == nil || r[0].Err.Code != mysql.ER_NOT_SUPPORTED_YET {
-				t.Fatalf("an explicit id: %+v", r)
-			}
-			send("kept")
-			if r := s.execute(t, st, []byte{1, 0}); r[0].Err != nil || r[0].InsertID != 1000 {
-				t.Fatalf("behind the refusal: %+v", r)
-			}
-			if got := s.lines(t, "SELECT id, a, b FROM orders ORDER BY id"); strings.Join(got, "; ") != "1000,kept1,NULL; 1001,kept2,NULL" {
-				t.Errorf("rows %q", got)
-			}
-		})
-	}
+		}
+		send("lost")
+		r := s.execute(t, st, []byte{0}, types, []byte{7, 0, 0, 0})
+		assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NOT_SUPPORTED_YET, "an explicit id: %+v", r)
+		send("kept")
+		r = s.execute(t, st, []byte{1, 0})
+		assert.MustTrue(t, r[0].Err == nil && r[0].InsertID == 1000, "behind the refusal: %+v", r)
+		got := s.lines(t, "SELECT id, a, b FROM orders ORDER BY id")
+		assert.True(t, strings.Join(got, "; ") == "1000,kept1,NULL; 1001,kept2,NULL", "rows %q", got)
+	})
 }
 
 // TestLongID: an id may come as long data, and generates where it is 0.
 func TestLongID(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			w := openPrepared(t, server)
-			s := wireSession{wireclient.Open(t, w.addr, w.db)}
-			st, _ := s.statement(t, "INSERT INTO orders (a, id) VALUES (?, ?)")
-			types := []byte{0, 1, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
-			for i, id := range []string{"0", "7", "00", "8"} {
-				s.longData(t, st, 0, strings.Repeat("x", i+1))
-				for _, c := range id {
-					s.longData(t, st, 1, string(c))
-				}
-				if r := s.execute(t, st, types); r[0].Err != nil {
-					t.Fatal(r[0].Err)
-				}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := openPrepared(t, server)
+		s := wireSession{wireclient.Open(t, w.addr, w.db)}
+		st, _ := s.statement(t, "INSERT INTO orders (a, id) VALUES (?, ?)")
+		types := []byte{0, 1, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
+		for i, id := range []string{"0", "7", "00", "8"} {
+			s.longData(t, st, 0, strings.Repeat("x", i+1))
+			for _, c := range id {
+				s.longData(t, st, 1, string(c))
 			}
-			if got := s.lines(t, "SELECT id, a FROM orders ORDER BY id"); strings.Join(got, "; ") != "7,xx; 8,xxxx; 1000,x; 1001,xxx" {
-				t.Errorf("rows %q", got)
-			}
-		})
-	}
+			r := s.execute(t, st, types)
+			assert.MustTrue(t, r[0].Err == nil, "%v", r[0].Err)
+		}
+		got := s.lines(t, "SELECT id, a FROM orders ORDER BY id")
+		assert.True(t, strings.Join(got, "; ") == "7,xx; 8,xxxx; 1000,x; 1001,xxx", "rows %q", got)
+	})
 }
 
 // TestLastStatement: MariaDB's statement -1 is the client's, also behind one that the proxy
@@ -153,14 +136,12 @@ func TestLastStatement(t *testing.T) {
 		s.statement(t, sql)
 		for i := range byte(3) {
 			s.Must(t, "CREATE OR REPLACE TABLE "+other+".orders (id BIGINT NOT NULL PRIMARY KEY)", "INSERT INTO "+other+".orders () VALUES ()")
-			if r := s.execute(t, lastStatement, []byte{0, 1, mysql.MYSQL_TYPE_TINY, 0, i}); r[0].Err != nil {
-				t.Errorf("%s, execution %d: %v", sql, i, r[0].Err)
-			}
+			r := s.execute(t, lastStatement, []byte{0, 1, mysql.MYSQL_TYPE_TINY, 0, i})
+			assert.True(t, r[0].Err == nil, "%s, execution %d: %v", sql, i, r[0].Err)
 		}
 	}
-	if got := s.lines(t, "SELECT (SELECT COUNT(*) FROM free), (SELECT COUNT(*) FROM orders)"); got[0] != "3,3" {
-		t.Errorf("rows: %q, want 3 and 3", got)
-	}
+	got := s.lines(t, "SELECT (SELECT COUNT(*) FROM free), (SELECT COUNT(*) FROM orders)")
+	assert.True(t, got[0] == "3,3", "rows: %q, want 3 and 3", got)
 }
 
 const lastStatement = 1<<32 - 1
@@ -171,34 +152,25 @@ func TestManyStatements(t *testing.T) {
 	w := openPrepared(t, harness.MariaDB(t))
 	s := wireSession{wireclient.Open(t, w.addr, w.db)}
 	const open = 10_000
-	before, err := w.proxy.Usage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := assert.Of(w.proxy.Usage()).Must(t)
 	ids := make([]uint32, open)
 	for i := range ids {
 		ids[i], _ = s.statement(t, fmt.Sprintf("INSERT INTO orders (u, a) VALUES (?, 's%d'), (?, ?)", i))
 	}
-	after, err := w.proxy.Usage()
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := assert.Of(w.proxy.Usage()).Must(t)
 	t.Logf("%d bytes for each statement, with the race detector", (after.RSS-before.RSS)/open)
 	types := []byte{0, 1, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_VAR_STRING, 0}
 	for n, i := range []int{0, open - 1, open / 2, 0} {
 		values := append(binary.LittleEndian.AppendUint32(nil, uint32(2*n)), binary.LittleEndian.AppendUint32(nil, uint32(2*n+1))...)
 		r := s.execute(t, ids[i], types, values, []byte("\x01x"))
-		if want := uint64(1000 + 2*n); r[0].Err != nil || r[0].InsertID != want {
-			t.Errorf("statement %d: %+v, want insert id %d", i, r[0], want)
-		}
+		want := uint64(1000 + 2*n)
+		assert.True(t, r[0].Err == nil && r[0].InsertID == want, "statement %d: %+v, want insert id %d", i, r[0], want)
 	}
-	if got := s.lines(t, "SELECT GROUP_CONCAT(a ORDER BY id) FROM orders"); got[0] != "s0,x,s9999,x,s5000,x,s0,x" {
-		t.Errorf("rows %q", got)
-	}
+	got := s.lines(t, "SELECT GROUP_CONCAT(a ORDER BY id) FROM orders")
+	assert.True(t, got[0] == "s0,x,s9999,x,s5000,x,s0,x", "rows %q", got)
 	for _, id := range ids {
 		s.write(t, binary.LittleEndian.AppendUint32([]byte{mysql.COM_STMT_CLOSE}, id))
 	}
-	if r := s.execute(t, ids[0], types, make([]byte, 8), []byte("\x01x")); r[0].Err == nil || r[0].Err.Code != mysql.ER_UNKNOWN_STMT_HANDLER {
-		t.Errorf("a statement that was closed: %+v", r[0])
-	}
+	r := s.execute(t, ids[0], types, make([]byte, 8), []byte("\x01x"))
+	assert.True(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_UNKNOWN_STMT_HANDLER, "a statement that was closed: %+v", r[0])
 }

@@ -11,19 +11,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 func shell(t *testing.T, script string) *Process {
 	t.Helper()
-	p, err := Start(Spec{Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(t.TempDir(), "log")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Kill(); err != nil {
-			t.Error(err)
-		}
-	})
+	p := assert.Of(Start(Spec{Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(t.TempDir(), "log")})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, p.Kill()) })
 	return p
 }
 
@@ -31,9 +26,7 @@ func waitFor(t *testing.T, p *Process, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := p.Poll(ctx, func() bool { return strings.Contains(p.Log(), text) }); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.Poll(ctx, func() bool { return strings.Contains(p.Log(), text) }))
 }
 
 func TestStop(t *testing.T) {
@@ -50,9 +43,7 @@ func TestStop(t *testing.T) {
 		p := shell(t, tt.script)
 		waitFor(t, p, "up")
 		err := p.Stop(tt.grace)
-		if tt.wantErr == "" && err != nil || tt.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tt.wantErr)) {
-			t.Errorf("%s: Stop() = %v, want %q", tt.name, err, tt.wantErr)
-		}
+		assert.True(t, (tt.wantErr != "" || err == nil) && (tt.wantErr == "" || err != nil && strings.Contains(err.Error(), tt.wantErr)), "%s: Stop() = %v, want %q", tt.name, err, tt.wantErr)
 		select {
 		case <-p.Done():
 		default:
@@ -64,18 +55,11 @@ func TestStop(t *testing.T) {
 func TestKillReachesChildren(t *testing.T) {
 	p := shell(t, `sleep 60 & echo child $!; wait`)
 	waitFor(t, p, "\n")
-	child, err := strconv.Atoi(strings.Fields(p.Log())[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	child := assert.Of(strconv.Atoi(strings.Fields(p.Log())[1])).Must(t)
+	assert.Must(t, p.Kill())
 	deadline := time.Now().Add(time.Minute)
 	for alive(child) {
-		if time.Now().After(deadline) {
-			t.Fatalf("child %d outlived its group", child)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "child %d outlived its group", child)
 		time.Sleep(5 * time.Millisecond) // another process; nothing to wait on
 	}
 }
@@ -89,18 +73,14 @@ func alive(pid int) bool {
 func TestPollReportsAnEarlyEnd(t *testing.T) {
 	p := shell(t, `echo cannot open file; exit 7`)
 	err := p.Poll(t.Context(), func() bool { return false })
-	if err == nil || !strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "cannot open file") {
-		t.Errorf("Poll() = %v, want the status and the log", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "exit status 7") && strings.Contains(err.Error(), "cannot open file"), "Poll() = %v, want the status and the log", err)
 }
 
 func TestUsage(t *testing.T) {
 	p := shell(t, `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; sleep 60`)
 	waitFor(t, p, "done")
 	u, err := p.Usage()
-	if err != nil || u.RSS < 100<<10 || u.PeakRSS < u.RSS || u.CPU < time.Millisecond {
-		t.Errorf("Usage() = %+v, %v, want more than 100 KiB and 1 ms", u, err)
-	}
+	assert.True(t, err == nil && u.RSS >= 100<<10 && u.PeakRSS >= u.RSS && u.CPU >= time.Millisecond, "Usage() = %+v, %v, want more than 100 KiB and 1 ms", u, err)
 }
 
 // TestStarterKilled runs this test program as a starter that is killed: what it started must go
@@ -108,36 +88,20 @@ func TestUsage(t *testing.T) {
 func TestStarterKilled(t *testing.T) {
 	const role = "PROCESS_TEST_STARTER"
 	if dir := os.Getenv(role); dir != "" {
-		p, err := Start(Spec{Path: "/bin/sleep", Args: []string{"60"}, Log: filepath.Join(dir, "log")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(p.PID())), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		p := assert.Of(Start(Spec{Path: "/bin/sleep", Args: []string{"60"}, Log: filepath.Join(dir, "log")})).Must(t)
+		assert.Must(t, os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(p.PID())), 0o600))
+		assert.Must(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	}
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStarterKilled$")
 	cmd.Env = append(os.Environ(), role+"="+dir)
-	if err := cmd.Run(); !isKilled(err) {
-		t.Fatalf("starter: %v, want it killed", err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	err := cmd.Run()
+	assert.MustTrue(t, isKilled(err), "starter: %v, want it killed", err)
+	text := assert.Of(os.ReadFile(filepath.Join(dir, "pid"))).Must(t)
+	pid := assert.Of(strconv.Atoi(string(text))).Must(t)
 	deadline := time.Now().Add(time.Minute)
 	for alive(pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d outlived its starter", pid)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "%d outlived its starter", pid)
 		time.Sleep(5 * time.Millisecond) // another process; nothing to wait on
 	}
 }
@@ -149,18 +113,13 @@ func isKilled(err error) bool {
 
 func TestCPU(t *testing.T) {
 	before, err := CPU(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	deadline := time.Now().Add(time.Minute)
 	for after := before; after < before+5*time.Millisecond; {
 		_ = strings.Repeat("x", 100)
-		if after, err = CPU(os.Getpid()); err != nil || time.Now().After(deadline) {
-			t.Fatalf("a loop used %v of the processor, %v", after-before, err)
-		}
+		after, err = CPU(os.Getpid())
+		assert.MustTrue(t, err == nil && !time.Now().After(deadline), "a loop used %v of the processor, %v", after-before, err)
 	}
 	// Linux gives no process this number.
-	if _, err := CPU(1 << 22); err == nil {
-		t.Error("a process that does not exist has a clock")
-	}
+	assert.Of(CPU(1<<22)).Fails(t, "a process that does not exist has a clock", "")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/sessions"
@@ -48,10 +49,7 @@ func TestRandomSessions(t *testing.T) {
 			t.Parallel()
 			number := func(name string, value int) int {
 				if v := os.Getenv(name); v != "" {
-					n, err := strconv.Atoi(v)
-					if err != nil {
-						t.Fatalf("%s=%q: want a number", name, v)
-					}
+					n := assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
 					return n
 				}
 				return value
@@ -71,9 +69,7 @@ func TestRandomSessions(t *testing.T) {
 					}
 					t.Logf("compared: %d sessions, %d statements, %d replies, seed %d", p.sessions.Load(), p.statements.Load(), p.replies.Load(), seed)
 					t.Logf("%d replies are errors, %d differences, %v", p.errors.Load(), p.differences.Load(), time.Since(p.began).Round(time.Second))
-					if p.errors.Load() > p.replies.Load()/2 {
-						t.Error("more than half of all replies are errors: the sessions test error messages")
-					}
+					assert.True(t, p.errors.Load() <= p.replies.Load()/2, "more than half of all replies are errors: the sessions test error messages")
 				})
 			}
 		})

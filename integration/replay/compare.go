@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -82,9 +83,7 @@ func (p *Parity) Compare(t *testing.T, s Session, v Variant) {
 			return
 		}
 		if listener == "plain" && !v.Held {
-			if err := p.tap.check(before, proxied.C); err != nil {
-				t.Errorf("%s, %s: between proxy and server: %v", s.Name, v.Name, err)
-			}
+			assert.NoError(t, p.tap.check(before, proxied.C), s.Name+", "+v.Name+": between proxy and server")
 		}
 	}
 }
@@ -167,10 +166,7 @@ type tapped struct {
 
 // NewTap starts to listen.
 func NewTap(t *testing.T, upstream string, dialer net.Dialer) *Tap {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	p := &Tap{ln: ln, upstream: upstream, dialer: dialer}
 	var wg sync.WaitGroup
 	wg.Go(func() { p.serve(&wg) })

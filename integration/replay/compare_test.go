@@ -2,9 +2,9 @@ package replay
 
 import (
 	"net"
-	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -18,24 +18,14 @@ func TestParityFindsDifferences(t *testing.T) {
 		return Session{"one query", func(c *Conn) { Check(c.Query(text)) }}
 	}
 	direct := Run(cfg, ask("SELECT 'left'"))
-	if err := Differ(direct, Run(cfg, ask("SELECT 'left'"))); err != nil {
-		t.Errorf("two equal sessions: %v", err)
-	}
-	if err := Differ(direct, Run(cfg, ask("SELECT 'lefu'"))); err == nil || !strings.Contains(err.Error(), "lefu") {
-		t.Errorf("a changed byte gives %v", err)
-	}
-	if err := Differ(direct, Run(cfg, ask("SELECT 'left'; DO 1"))); err == nil {
-		t.Error("an added packet is not found")
-	}
+	assert.NoError(t, Differ(direct, Run(cfg, ask("SELECT 'left'"))), "two equal sessions")
+	assert.Fails(t, "a changed byte", Differ(direct, Run(cfg, ask("SELECT 'lefu'"))), "lefu")
+	assert.Fails(t, "an added packet is not found", Differ(direct, Run(cfg, ask("SELECT 'left'; DO 1"))), "")
 	p := NewTap(t, server.Addr, net.Dialer{})
 	cfg.Addr = p.Addr()
 	tapped := Run(cfg, ask("SELECT 'left'"))
-	if err := p.check(0, tapped.C); err != nil {
-		t.Errorf("a tap that is all there is between client and server: %v", err)
-	}
+	assert.NoError(t, p.check(0, tapped.C), "a tap that is all there is between client and server")
 	tapped = Run(cfg, ask("SELECT 'left'"))
 	tapped.C.sent.add([]byte{0})
-	if err := p.check(1, tapped.C); err == nil {
-		t.Error("a byte that the server did not get is not found")
-	}
+	assert.Fails(t, "a byte that the server did not get is not found", p.check(1, tapped.C), "")
 }

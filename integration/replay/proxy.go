@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -29,9 +30,7 @@ func StartProxy(t *testing.T, spec harness.Spec) *harness.Proxy {
 	var p *harness.Proxy
 	t.Cleanup(func() { // runs when the proxy has ended
 		if p != nil {
-			if err := leaks(p.Log()); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, leaks(p.Log()))
 		}
 	})
 	p = harness.Start(t, spec)

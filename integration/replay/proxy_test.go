@@ -2,6 +2,8 @@ package replay
 
 import (
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestLeaksAreFound(t *testing.T) {
@@ -12,8 +14,7 @@ func TestLeaksAreFound(t *testing.T) {
 		start + "level=DEBUG msg=login user=app password=" + Password + "\n":               true,
 		start + "level=DEBUG msg=\"login refused\" dsn=app:" + WrongPassword + "@tcp(x)\n": true,
 	} {
-		if err := leaks(log); (err != nil) != bad {
-			t.Errorf("leaks(%q) = %v, want an error: %t", log, err, bad)
-		}
+		err := leaks(log)
+		assert.True(t, (err != nil) == bad, "leaks(%q) = %v, want an error: %t", log, err, bad)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
@@ -24,39 +25,30 @@ var misfits = []string{
 // where it does natively: MariaDB begins one when it opens tables, MySQL looks at columns before.
 // What the table is, is known.
 func TestFailuresBegin(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			setup := []string{"CREATE TABLE plain (id BIGINT PRIMARY KEY, a INT, n INT)", "CREATE TABLE ruled (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, n INT)"}
-			for _, table := range setup {
-				setup = append(setup, "CREATE TABLE DB_other."+table[len("CREATE TABLE "):])
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		setup := []string{"CREATE TABLE plain (id BIGINT PRIMARY KEY, a INT, n INT)", "CREATE TABLE ruled (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, n INT)"}
+		for _, table := range setup {
+			setup = append(setup, "CREATE TABLE DB_other."+table[len("CREATE TABLE "):])
+		}
+		w := pair.New(t, server, "[{table: DB.ruled, column: id, source: ids}]", setup...)
+		ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+		begun := 0
+		for _, s := range []*wireclient.Session{ours, native} {
+			s.Must(t, "INSERT INTO ruled (a, n) SELECT 1, 1", "SET autocommit = 0")
+		}
+		for _, text := range misfits {
+			var got [2]string
+			for i, s := range []*wireclient.Session{ours, native} {
+				s.Must(t, "ROLLBACK")
+				replies := assert.Of(s.Query(text)).Must(t)
+				now := s.Must(t, "DO 1").Status & mysql.SERVER_STATUS_IN_TRANS
+				begun += int(now)
+				got[i] = fmt.Sprintf("%d, in a transaction: %d", errorCode(replies), now)
 			}
-			w := pair.New(t, server, "[{table: DB.ruled, column: id, source: ids}]", setup...)
-			ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
-			begun := 0
-			for _, s := range []*wireclient.Session{ours, native} {
-				s.Must(t, "INSERT INTO ruled (a, n) SELECT 1, 1", "SET autocommit = 0")
-			}
-			for _, text := range misfits {
-				var got [2]string
-				for i, s := range []*wireclient.Session{ours, native} {
-					s.Must(t, "ROLLBACK")
-					replies, err := s.Query(text)
-					if err != nil {
-						t.Fatal(err)
-					}
-					now := s.Must(t, "DO 1").Status & mysql.SERVER_STATUS_IN_TRANS
-					begun += int(now)
-					got[i] = fmt.Sprintf("%d, in a transaction: %d", errorCode(replies), now)
-				}
-				if got[0] != got[1] {
-					t.Errorf("%s: %s, natively %s", text, got[0], got[1])
-				}
-			}
-			if server.Kind == servers.MariaDB && begun < 2*10 {
-				t.Errorf("%d begin a transaction: the test shows nothing", begun)
-			}
-		})
-	}
+			assert.True(t, got[0] == got[1], "%s: %s, natively %s", text, got[0], got[1])
+		}
+		assert.True(t, server.Kind != servers.MariaDB || begun >= 2*10, "%d begin a transaction: the test shows nothing", begun)
+	})
 }
 
 // errorCode is that of the last reply, 0 when it is none.

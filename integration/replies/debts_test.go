@@ -7,7 +7,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -41,28 +43,25 @@ func TestDebts(t *testing.T) {
 		{"INSERT INTO {t} (u) VALUES (1)", "SHOW COUNT(*) WARNINGS; SELECT u FROM {t} WHERE id=LAST_INSERT_ID(); SELECT ROW_COUNT()"},
 		{"INSERT INTO {t} (u) SELECT x+5 FROM other UNION ALL SELECT 9; SET autocommit=0; INSERT INTO {t} (id, u) VALUES ('6', 6), (7, 7); SELECT @@insert_id", "ROLLBACK; SET autocommit=1"},
 	}
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, s)
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		name := harness.Database(t, s)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {start: 1000}}}
 rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}]
 `, s.Addr))
-			direct := wireclient.Open(t, s.Addr, name)
-			direct.Must(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)",
-				"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000", "CREATE TABLE kept LIKE counted",
-				"CREATE TABLE other (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, x BIGINT)", "INSERT INTO other VALUES (100, 0)")
-			for _, script := range scripts {
-				want := debts(t, s.Addr, name, "counted", script)
-				for _, table := range []string{"plain", "kept"} {
-					if got := debts(t, proxy.Addr("a"), name, table, script); got != want {
-						t.Errorf("%q, table %s:\n%s\nnatively\n%s", script, table, got, want)
-					}
-				}
+		direct := wireclient.Open(t, s.Addr, name)
+		direct.Must(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)",
+			"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000", "CREATE TABLE kept LIKE counted",
+			"CREATE TABLE other (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, x BIGINT)", "INSERT INTO other VALUES (100, 0)")
+		for _, script := range scripts {
+			want := debts(t, s.Addr, name, "counted", script)
+			for _, table := range []string{"plain", "kept"} {
+				got := debts(t, proxy.Addr("a"), name, table, script)
+				assert.True(t, got == want, "%q, table %s:\n%s\nnatively\n%s", script, table, got, want)
 			}
-		})
-	}
+		}
+	})
 }
 
 // debts plays a script on a table with two rows and tells what it shows: ids are named by what they
@@ -75,10 +74,7 @@ func debts(t *testing.T, addr, db, table string, script []string) string {
 		"INSERT INTO "+table+" (u) VALUES (1)", "INSERT INTO "+table+" (u) VALUES (0)")
 	var b strings.Builder
 	for _, sql := range script {
-		replies, err := pipeline(c, strings.Split(strings.ReplaceAll(sql, "{t}", table), "|"))
-		if err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+		replies := assert.Of(pipeline(c, strings.Split(strings.ReplaceAll(sql, "{t}", table), "|"))).Must(t, sql)
 		for _, r := range replies {
 			if r.Err != nil {
 				fmt.Fprintf(&b, "error %d; ", r.Err.Code)
@@ -116,37 +112,34 @@ func pipeline(s *wireclient.Session, texts []string) (all []wireclient.Reply, er
 // TestBelowZero writes ids below zero to an unsigned column: what the server would make 0 of is
 // refused, for natively it generates; where the server refuses it, the server's own error comes.
 func TestBelowZero(t *testing.T) {
-	for _, s := range harness.Servers(t) {
-		t.Run(s.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, s)
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		name := harness.Database(t, s)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources:   {ids: {segment: {start: 1000}}}
 rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}]
 `, s.Addr))
-			c := wireclient.Open(t, proxy.Addr("a"), name)
-			c.Must(t, "CREATE TABLE plain (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
-			for _, tt := range []struct {
-				setup, sql string
-				code       uint16
-			}{
-				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-5)", 1264},
-				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-0.7)", 1264},
-				{"SET sql_mode='STRICT_TRANS_TABLES', @x=-5", "INSERT INTO plain (id) VALUES (@x)", 1235},
-				{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT IGNORE INTO plain (id) VALUES (-5)", 1235},
-				{"SET sql_mode=''", "INSERT INTO plain (id) VALUES ('-5')", 1235},
-				{"SET sql_mode=''", "INSERT INTO plain (id) VALUES (-0.7), ('nancy'), (-5+0)", 0},
-			} {
-				c.Must(t, tt.setup)
-				if tt.code == 0 {
-					c.Must(t, tt.sql)
-				} else if e := c.Fails(t, tt.sql); e.Code != tt.code {
-					t.Errorf("%s; %s: %v, want error %d", tt.setup, tt.sql, e, tt.code)
-				}
+		c := wireclient.Open(t, proxy.Addr("a"), name)
+		c.Must(t, "CREATE TABLE plain (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
+		for _, tt := range []struct {
+			setup, sql string
+			code       uint16
+		}{
+			{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-5)", 1264},
+			{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT INTO plain (id) VALUES (-0.7)", 1264},
+			{"SET sql_mode='STRICT_TRANS_TABLES', @x=-5", "INSERT INTO plain (id) VALUES (@x)", 1235},
+			{"SET sql_mode='STRICT_TRANS_TABLES'", "INSERT IGNORE INTO plain (id) VALUES (-5)", 1235},
+			{"SET sql_mode=''", "INSERT INTO plain (id) VALUES ('-5')", 1235},
+			{"SET sql_mode=''", "INSERT INTO plain (id) VALUES (-0.7), ('nancy'), (-5+0)", 0},
+		} {
+			c.Must(t, tt.setup)
+			if tt.code == 0 {
+				c.Must(t, tt.sql)
+			} else if e := c.Fails(t, tt.sql); e.Code != tt.code {
+				t.Errorf("%s; %s: %v, want error %d", tt.setup, tt.sql, e, tt.code)
 			}
-			if got := c.Value(t, "SELECT GROUP_CONCAT(id ORDER BY id) FROM plain"); got != "1000,1001,1002" {
-				t.Errorf("ids %s, want three generated", got)
-			}
-		})
-	}
+		}
+		got := c.Value(t, "SELECT GROUP_CONCAT(id ORDER BY id) FROM plain")
+		assert.True(t, got == "1000,1001,1002", "ids %s, want three generated", got)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -23,26 +24,17 @@ rules:     %s
 `, s.Addr, rules))
 				c := s.Config(name)
 				c.MultiStatements = true
-				conn, err := harness.Open(t, c, proxy.Addr("a")).Conn(context.Background())
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := assert.Of(harness.Open(t, c, proxy.Addr("a")).Conn(context.Background())).Must(t)
 				defer conn.Close()
 				for _, q := range []string{
 					"CREATE TABLE t (id BIGINT PRIMARY KEY)", "SET SESSION sql_mode = DEFAULT", "INSERT INTO t VALUES (1), (2)",
 				} {
-					if _, err := conn.ExecContext(t.Context(), q); err != nil {
-						t.Fatal(err)
-					}
+					assert.Of(conn.ExecContext(t.Context(), q)).Must(t)
 				}
 				var count int
 				var text string
-				if err := conn.QueryRowContext(t.Context(), `SELECT ROW_COUNT(), "x\""; SELECT 1`).Scan(&count, &text); err != nil {
-					t.Fatal(err)
-				}
-				if count != 2 || text != `x"` {
-					t.Errorf("ROW_COUNT() is %d beside %q; want 2 beside x\"", count, text)
-				}
+				assert.Must(t, conn.QueryRowContext(t.Context(), `SELECT ROW_COUNT(), "x\""; SELECT 1`).Scan(&count, &text))
+				assert.True(t, count == 2 && text == `x"`, "ROW_COUNT() is %d beside %q; want 2 beside x\"", count, text)
 			})
 		}
 	}

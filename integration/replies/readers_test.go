@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/wireclient"
 )
@@ -75,9 +76,7 @@ rules:
 						for _, text := range texts {
 							text = tableT.ReplaceAllString(text, "orders")
 							want, got := readWith(t, server.Addr, native, way, append(begin, text)...), readWith(t, proxy.Addr(listener), db, way, append(begin, text)...)
-							if want != strings.ReplaceAll(got, db, native) {
-								t.Errorf("%s\n got  %s\n want %s", text, got, want)
-							}
+							assert.True(t, want == strings.ReplaceAll(got, db, native), "%s\n got  %s\n want %s", text, got, want)
 						}
 					}
 					compare(diagnosticsReaders)
@@ -113,10 +112,7 @@ func readWith(t *testing.T, addr, db, way string, texts ...string) (out string) 
 		run = c.Prepared
 	}
 	for _, text := range texts {
-		all, err := run(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := assert.Of(run(text)).Must(t)
 		for _, r := range all {
 			said := ""
 			if r.Err != nil {

@@ -3,6 +3,7 @@ package replies
 import (
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/wireclient"
@@ -18,8 +19,7 @@ func TestReturnedRowsDeleted(t *testing.T) {
 	for range 200 {
 		id := s.Value(t, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2 RETURNING id")
 		other.Must(t, "DELETE FROM t")
-		if last := s.Value(t, "SELECT LAST_INSERT_ID()"); last != id {
-			t.Fatalf("LAST_INSERT_ID() is %s behind %s", last, id)
-		}
+		last := s.Value(t, "SELECT LAST_INSERT_ID()")
+		assert.MustTrue(t, last == id, "LAST_INSERT_ID() is %s behind %s", last, id)
 	}
 }

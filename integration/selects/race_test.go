@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -115,10 +116,7 @@ func (r *race) during(appear int, add func(try int)) {
 // insert sends the statement of a round and returns what the proxy answers.
 func (r *race) insert(round int, query string) wireclient.Reply {
 	r.t.Helper()
-	replies, err := r.session.Query(fmt.Sprintf("INSERT INTO t (v, round) "+query, round))
-	if err != nil {
-		r.t.Fatalf("round %d: %v", round, err)
-	}
+	replies := assert.Of(r.session.Query(fmt.Sprintf("INSERT INTO t (v, round) "+query, round))).Must(r.t, "round", round)
 	return replies[0]
 }
 
@@ -126,14 +124,10 @@ func (r *race) insert(round int, query string) wireclient.Reply {
 // ids of which the first is in the reply.
 func (r *race) filled(round int, got wireclient.Reply) {
 	r.t.Helper()
-	if got.Err != nil {
-		r.t.Fatalf("round %d: %v", round, got.Err)
-	}
+	assert.MustTrue(r.t, got.Err == nil, "round %d: %v", round, got.Err)
 	want := r.writer.Must(r.t, "SELECT v FROM src ORDER BY k").Rows
 	rows := r.writer.Must(r.t, fmt.Sprintf("SELECT id, v FROM t WHERE round = %d ORDER BY id", round)).Rows
-	if len(rows) != len(want) || got.Affected != uint64(len(want)) {
-		r.t.Fatalf("round %d: %d rows, %d affected, want %d", round, len(rows), got.Affected, len(want))
-	}
+	assert.MustTrue(r.t, len(rows) == len(want) && got.Affected == uint64(len(want)), "round %d: %d rows, %d affected, want %d", round, len(rows), got.Affected, len(want))
 	for i, row := range rows {
 		if id := fmt.Sprint(got.InsertID + uint64(i)); row[0] != id || row[1] != want[i][0] {
 			r.t.Fatalf("round %d: row %d is %v, want id %s, value %s", round, i, row, id, want[i][0])
@@ -178,9 +172,7 @@ func TestSelectRace(t *testing.T) {
 					appear := 1
 					r.during(appear, func(int) { r.writer.Must(t, fmt.Sprintf("INSERT INTO src (v) VALUES (%d)", 100+round)) })
 					r.filled(round, r.insert(round, raceQueries[round%len(raceQueries)]))
-					if r.tries != appear+1 {
-						t.Errorf("round %d: %d INSERTs, want %d", round, r.tries, appear+1)
-					}
+					assert.True(t, r.tries == appear+1, "round %d: %d INSERTs, want %d", round, r.tries, appear+1)
 					repeated += r.tries - 1
 				}
 				t.Logf("%d rows, %d INSERTs repeated", r.unique(), repeated)
@@ -213,18 +205,15 @@ func TestSelectRaceBound(t *testing.T) {
 						got := r.insert(round, query)
 						if appear < bound {
 							r.filled(round, got)
-							if r.tries != appear+1 {
-								t.Errorf("%s: %d INSERTs, want %d", query, r.tries, appear+1)
-							}
+							assert.True(t, r.tries == appear+1, "%s: %d INSERTs, want %d", query, r.tries, appear+1)
 							continue
 						}
 						if got.Err == nil || r.tries > bound || r.tries < 3 {
 							t.Errorf("%s: %v after %d INSERTs, want an error after %d at most", query, got.Err, r.tries, bound)
 						}
 						t.Logf("%d INSERTs: %v", r.tries, got.Err)
-						if n := r.unique(); n != before {
-							t.Errorf("%s: %d rows written by a statement that failed", query, n-before)
-						}
+						n := r.unique()
+						assert.True(t, n == before, "%s: %d rows written by a statement that failed", query, n-before)
 						r.hook.set.Store(nil)
 						r.writer.Must(t, "TRUNCATE src", "INSERT INTO src (v) VALUES (1),(2),(3)")
 						r.filled(round+1, r.insert(round+1, query))
@@ -268,9 +257,7 @@ func TestSelectRaceTransactions(t *testing.T) {
 					got := r.insert(round, raceQueries[round%len(raceQueries)])
 					r.session.Must(t, "COMMIT")
 					written.Wait()
-					if r.tries > 2 {
-						t.Errorf("round %d: %d INSERTs", round, r.tries)
-					}
+					assert.True(t, r.tries <= 2, "round %d: %d INSERTs", round, r.tries)
 					if n := r.writer.Value(t, "SELECT COUNT(*) FROM src"); fmt.Sprint(got.Affected) != n { // it came behind the INSERT
 						r.writer.Must(t, "DELETE FROM src WHERE v = 99")
 					}
@@ -304,16 +291,12 @@ func TestSelectRaceNoGuard(t *testing.T) {
 				}
 				r.hook.set.Store(&f)
 				for round := range 2 {
-					if got := r.insert(round, query); got.Err != nil {
-						t.Fatalf("round %d: %v", round, got.Err)
-					}
+					got := r.insert(round, query)
+					assert.MustTrue(t, got.Err == nil, "round %d: %v", round, got.Err)
 				}
-				if cut != 2 {
-					t.Errorf("%d INSERTs seen, want 2", cut)
-				}
-				if n := r.writer.Value(t, "SELECT COUNT(*) - COUNT(DISTINCT id) FROM t"); n == "0" {
-					t.Error("no id was given twice: the test would not see it")
-				}
+				assert.Equal(t, "INSERTs seen", cut, 2)
+				n := r.writer.Value(t, "SELECT COUNT(*) - COUNT(DISTINCT id) FROM t")
+				assert.True(t, n != "0", "no id was given twice: the test would not see it")
 			})
 		}
 	}
@@ -372,9 +355,7 @@ func (r *race) complete(round int, got wireclient.Reply, before [][]string) {
 	r.t.Helper()
 	row := r.writer.Must(r.t, fmt.Sprintf("SELECT COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) - MIN(id) + 1 FROM t WHERE round = %d", round)).Rows[0]
 	want := []string{fmt.Sprint(got.Affected), fmt.Sprint(got.Affected), fmt.Sprint(got.InsertID), fmt.Sprint(got.Affected)}
-	if got.Affected > 0 && !slices.Equal(row, want) {
-		r.t.Errorf("round %d: %s rows, ids, first id, span; want %s", round, row, want)
-	}
+	assert.True(r.t, got.Affected <= 0 || slices.Equal(row, want), "round %d: %s rows, ids, first id, span; want %s", round, row, want)
 	taken := map[string]int{}
 	for _, row := range r.writer.Must(r.t, fmt.Sprintf("SELECT w, COUNT(*), MAX(v), COUNT(DISTINCT v) FROM t WHERE round = %d GROUP BY w", round)).Rows {
 		if row[1] != row[2] || row[1] != row[3] {
@@ -383,11 +364,8 @@ func (r *race) complete(round int, got wireclient.Reply, before [][]string) {
 		taken[row[0]], _ = strconv.Atoi(row[1])
 	}
 	for _, row := range before {
-		if n, _ := strconv.Atoi(row[1]); taken[row[0]] < n {
-			r.t.Errorf("round %d: %d rows of writer %s, of which %d were there before", round, taken[row[0]], row[0], n)
-		}
+		n, _ := strconv.Atoi(row[1])
+		assert.True(r.t, taken[row[0]] >= n, "round %d: %d rows of writer %s, of which %d were there before", round, taken[row[0]], row[0], n)
 	}
-	if got.Affected > 0 && !strings.Contains(got.Info, "Duplicates: 0") {
-		r.t.Errorf("round %d: info %q", round, got.Info)
-	}
+	assert.True(r.t, got.Affected <= 0 || strings.Contains(got.Info, "Duplicates: 0"), "round %d: info %q", round, got.Info)
 }

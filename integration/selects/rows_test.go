@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -40,9 +41,7 @@ func TestSelectFewer(t *testing.T) {
 					r.writer.Must(t, "DELETE FROM src", "INSERT INTO src (v) VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9)")
 					r.during(1, func(int) { r.writer.Must(t, fmt.Sprintf("DELETE FROM src WHERE v > %d", 3+round%3)) })
 					r.filled(round, r.insert(round, raceQueries[round%len(raceQueries)]))
-					if r.tries != 1 {
-						t.Errorf("round %d: %d INSERTs, want 1", round, r.tries)
-					}
+					assert.True(t, r.tries == 1, "round %d: %d INSERTs, want 1", round, r.tries)
 				}
 				others.Wait()
 				t.Logf("%d rows", r.unique())
@@ -55,40 +54,34 @@ func TestSelectFewer(t *testing.T) {
 // their ids are given no second time.
 func TestSelectFailsBehind(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			r := newRace(t, server, "MyISAM")
-			r.writer.Must(t, "ALTER TABLE t ADD UNIQUE (v)", "INSERT INTO src (v) VALUES (1),(2),(3),(4)", "INSERT INTO t (id, v) VALUES (500000, 3)")
-			for _, query := range raceQueries {
-				if got := r.insert(1, query); got.Err == nil || got.Err.Code != 1062 {
-					t.Errorf("%s: %v, want error 1062", query, got.Err)
-				}
-				if n := r.writer.Value(t, "SELECT COUNT(*) FROM t WHERE v < 3"); n != "2" {
-					t.Errorf("%s: %s rows went in, want 2", query, n)
-				}
-				r.writer.Must(t, "UPDATE t SET v = NULL WHERE v < 3")
-			}
-			r.unique()
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		r := newRace(t, server, "MyISAM")
+		r.writer.Must(t, "ALTER TABLE t ADD UNIQUE (v)", "INSERT INTO src (v) VALUES (1),(2),(3),(4)", "INSERT INTO t (id, v) VALUES (500000, 3)")
+		for _, query := range raceQueries {
+			got := r.insert(1, query)
+			assert.True(t, got.Err != nil && got.Err.Code == 1062, "%s: %v, want error 1062", query, got.Err)
+			n := r.writer.Value(t, "SELECT COUNT(*) FROM t WHERE v < 3")
+			assert.True(t, n == "2", "%s: %s rows went in, want 2", query, n)
+			r.writer.Must(t, "UPDATE t SET v = NULL WHERE v < 3")
+		}
+		r.unique()
+	})
 }
 
 // TestSelectOwnRange is an error of the application's own that looks like the guard's.
 func TestSelectOwnRange(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			r := newRace(t, server, "InnoDB")
-			r.writer.Must(t, "INSERT INTO src (v) VALUES (0),(1),(2)")
-			r.during(0, nil)
-			got := r.insert(1, "SELECT IF(9223372036854775807 + v > 0, v, 0), %d FROM src")
-			if got.Err == nil || got.Err.Code != 1690 || r.tries != 1 {
-				t.Errorf("%v after %d INSERTs, want error 1690 after one", got.Err, r.tries)
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		r := newRace(t, server, "InnoDB")
+		r.writer.Must(t, "INSERT INTO src (v) VALUES (0),(1),(2)")
+		r.during(0, nil)
+		got := r.insert(1, "SELECT IF(9223372036854775807 + v > 0, v, 0), %d FROM src")
+		if got.Err == nil || got.Err.Code != 1690 || r.tries != 1 {
+			t.Errorf("%v after %d INSERTs, want error 1690 after one", got.Err, r.tries)
+		}
+	})
 }
 
 // many is a table of this many rows, and two that they go to: one that the proxy fills and one that
@@ -127,9 +120,7 @@ func idsInOrder(t *testing.T, s *wireclient.Session, sorted bool) {
 		}
 		id, at, value = next, k, a
 	}
-	if wrong > 0 || runs > 100 {
-		t.Errorf("%d rows out of order, %d runs of ids", wrong, runs)
-	}
+	assert.True(t, wrong <= 0 && runs <= 100, "%d rows out of order, %d runs of ids", wrong, runs)
 }
 
 // TestSelectMany inserts a million rows by one statement, in a narrow run a quarter of them: they
@@ -140,39 +131,29 @@ func TestSelectMany(t *testing.T) {
 	if width.Long {
 		orders = 2
 	}
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			proxy, db := many(t, server, rows)
-			direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, proxy.Addr("a"), db)
-			s.Must(t, "INSERT INTO t (a) SELECT 1")
-			before, err := proxy.Usage()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, order := range []string{"", " ORDER BY a"}[:orders] {
-				direct.Must(t, "TRUNCATE counted", "TRUNCATE t")
-				start := time.Now()
-				direct.Must(t, "INSERT INTO counted (a,b) SELECT a, b FROM src"+order)
-				native := time.Since(start)
-				start = time.Now()
-				r := s.Must(t, "INSERT INTO t (a,b) SELECT a, b FROM src"+order)
-				t.Logf("%q: %v, with AUTO_INCREMENT %v: %.2f", order, time.Since(start).Round(time.Millisecond), native.Round(time.Millisecond),
-					float64(time.Since(start))/float64(native))
-				if r.Affected != uint64(rows) || !strings.Contains(r.Info, fmt.Sprintf("Records: %d ", rows)) {
-					t.Errorf("%q: %d rows, %q", order, r.Affected, r.Info)
-				}
-				idsInOrder(t, direct, order != "")
-			}
-			after, err := proxy.Usage()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("peak memory of the proxy: %d KiB before, %d KiB after", before.PeakRSS>>10, after.PeakRSS>>10)
-			if grown := after.PeakRSS - before.PeakRSS; grown > 16*int64(rows) { // a row has 40 bytes on the wire
-				t.Errorf("%d rows took %d KiB of the proxy's memory", rows, grown>>10)
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		proxy, db := many(t, server, rows)
+		direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, proxy.Addr("a"), db)
+		s.Must(t, "INSERT INTO t (a) SELECT 1")
+		before := assert.Of(proxy.Usage()).Must(t)
+		for _, order := range []string{"", " ORDER BY a"}[:orders] {
+			direct.Must(t, "TRUNCATE counted", "TRUNCATE t")
+			start := time.Now()
+			direct.Must(t, "INSERT INTO counted (a,b) SELECT a, b FROM src"+order)
+			native := time.Since(start)
+			start = time.Now()
+			r := s.Must(t, "INSERT INTO t (a,b) SELECT a, b FROM src"+order)
+			t.Logf("%q: %v, with AUTO_INCREMENT %v: %.2f", order, time.Since(start).Round(time.Millisecond), native.Round(time.Millisecond),
+				float64(time.Since(start))/float64(native))
+			assert.True(t, r.Affected == uint64(rows) && strings.Contains(r.Info, fmt.Sprintf("Records: %d ", rows)), "%q: %d rows, %q", order, r.Affected, r.Info)
+			idsInOrder(t, direct, order != "")
+		}
+		after := assert.Of(proxy.Usage()).Must(t)
+		t.Logf("peak memory of the proxy: %d KiB before, %d KiB after", before.PeakRSS>>10, after.PeakRSS>>10)
+		if grown := after.PeakRSS - before.PeakRSS; grown > 16*int64(rows) { // a row has 40 bytes on the wire
+			t.Errorf("%d rows took %d KiB of the proxy's memory", rows, grown>>10)
+		}
+	})
 }
 
 // TestSelectBinlog looks into the binary log: under MIXED, INSERT ... SELECT into a table with
@@ -199,15 +180,12 @@ func TestSelectBinlog(t *testing.T) {
 							statements++
 						}
 					}
-					if rows != 1 || statements != 0 {
-						t.Errorf("%s, %s: %d events of rows and %d of statements, want one of rows", engine, query, rows, statements)
-					}
+					assert.True(t, rows == 1 && statements == 0, "%s, %s: %d events of rows and %d of statements, want one of rows", engine, query, rows, statements)
 				}
 				r.writer.Must(t, "FLUSH BINARY LOGS", "INSERT INTO t (id, v) SELECT 0, v FROM src ORDER BY k")
 				logs := r.writer.Must(t, "SHOW BINARY LOGS").Rows
-				if events := fmt.Sprint(r.writer.Must(t, "SHOW BINLOG EVENTS IN '"+logs[len(logs)-1][0]+"'").Rows); strings.Contains(events, "Write_rows") {
-					t.Error("a statement that is safe was logged as rows: the test would not see the difference")
-				}
+				events := fmt.Sprint(r.writer.Must(t, "SHOW BINLOG EVENTS IN '"+logs[len(logs)-1][0]+"'").Rows)
+				assert.True(t, !strings.Contains(events, "Write_rows"), "a statement that is safe was logged as rows: the test would not see the difference")
 			}
 		})
 	}

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -46,73 +48,60 @@ var selectValues = []struct {
 // TestSelectValues compares what INSERT ... SELECT stores with what it stores natively.
 func TestSelectValues(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			name := harness.Database(t, server)
-			direct := harness.Open(t, server.Config(name), "")
-			direct.SetMaxOpenConns(1)
-			for _, q := range []string{
-				"CREATE TABLE s (v INT PRIMARY KEY, w VARCHAR(20), date VARCHAR(20), fd DOUBLE(10,2), dd DECIMAL(20,10))",
-				"INSERT INTO s VALUES (1,'a','x',1.1,0.3333333333),(2,'b','y',2.2,1.5),(3,'c','z',0.35,7)",
-			} {
-				harness.MustExec(t, direct, q)
-			}
-			proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name := harness.Database(t, server)
+		direct := harness.Open(t, server.Config(name), "")
+		direct.SetMaxOpenConns(1)
+		for _, q := range []string{
+			"CREATE TABLE s (v INT PRIMARY KEY, w VARCHAR(20), date VARCHAR(20), fd DOUBLE(10,2), dd DECIMAL(20,10))",
+			"INSERT INTO s VALUES (1,'a','x',1.1,0.3333333333),(2,'b','y',2.2,1.5),(3,'c','z',0.35,7)",
+		} {
+			harness.MustExec(t, direct, q)
+		}
+		proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {ids: {segment: {}}}
 rules: [{table: "%[2]s.t", column: id, source: ids}]
 `, server.Addr, name))
-			for _, tt := range selectValues {
-				t.Run(tt.text, func(t *testing.T) {
-					const columns = " PRIMARY KEY, a BIGINT UNIQUE, b VARCHAR(40), d DECIMAL(40,20), f DOUBLE)"
-					run := func(column, addr string) (string, error) {
-						harness.MustExec(t, direct, "DROP TABLE IF EXISTS t")
-						harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT "+column+columns)
-						db := harness.Open(t, server.Config(name), addr)
-						db.SetMaxOpenConns(1)
-						var err error
-						for _, q := range strings.Split(tt.text, "; ") {
-							if _, err = db.Exec(q); err != nil {
-								break
-							}
+		for _, tt := range selectValues {
+			t.Run(tt.text, func(t *testing.T) {
+				const columns = " PRIMARY KEY, a BIGINT UNIQUE, b VARCHAR(40), d DECIMAL(40,20), f DOUBLE)"
+				run := func(column, addr string) (string, error) {
+					harness.MustExec(t, direct, "DROP TABLE IF EXISTS t")
+					harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT "+column+columns)
+					db := harness.Open(t, server.Config(name), addr)
+					db.SetMaxOpenConns(1)
+					var err error
+					for _, q := range strings.Split(tt.text, "; ") {
+						if _, err = db.Exec(q); err != nil {
+							break
 						}
-						return valuesOf(t, direct), err
 					}
-					want, wantErr := run("AUTO_INCREMENT", "")
-					got, err := run("NOT NULL", proxy.Addr("a"))
-					if tt.always || tt.refused && server.Kind.String() == "MariaDB" {
-						if err == nil || !strings.Contains(err.Error(), "1235") || got != "" {
-							t.Errorf("rows %q, %v; want a refusal", got, err)
-						}
-						return
-					}
-					if got != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
-						t.Errorf("rows %s, %v\nnatively %s, %v", got, err, want, wantErr)
-					}
-				})
-			}
-		})
-	}
+					return valuesOf(t, direct), err
+				}
+				want, wantErr := run("AUTO_INCREMENT", "")
+				got, err := run("NOT NULL", proxy.Addr("a"))
+				if tt.always || tt.refused && server.Kind.String() == "MariaDB" {
+					assert.True(t, err != nil && strings.Contains(err.Error(), "1235") && got == "", "rows %q, %v; want a refusal", got, err)
+					return
+				}
+				assert.True(t, got == want && fmt.Sprint(err) == fmt.Sprint(wantErr), "rows %s, %v\nnatively %s, %v", got, err, want, wantErr)
+			})
+		}
+	})
 }
 
 // valuesOf prints the rows of t in the order of their ids, without those.
 func valuesOf(t *testing.T, db *sql.DB) string {
 	t.Helper()
-	rows, err := db.Query("SELECT CONCAT_WS(',',IFNULL(a,'-'),IFNULL(b,'-'),IFNULL(d,'-'),IFNULL(f,'-')) FROM t WHERE id > 0 ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := assert.Of(db.Query("SELECT CONCAT_WS(',',IFNULL(a,'-'),IFNULL(b,'-'),IFNULL(d,'-'),IFNULL(f,'-')) FROM t WHERE id > 0 ORDER BY id")).Must(t)
 	defer rows.Close()
 	var all []string
 	for rows.Next() {
 		var row string
-		if err := rows.Scan(&row); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, rows.Scan(&row))
 		all = append(all, row)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, rows.Err())
 	return strings.Join(all, " ")
 }
 
@@ -131,14 +120,9 @@ sources: {ids: {segment: {}}}
 rules: [{table: "%[2]s.t", column: id, source: ids}]
 `, server.Addr, name))
 	s := wireclient.Open(t, proxy.Addr("a"), name)
-	if r := s.Must(t, "INSERT INTO t (d) SELECT v/3 FROM ab ORDER BY v+w LIMIT 5"); r.Affected != 5 {
-		t.Fatalf("%d rows went in, want 5", r.Affected)
-	}
-	if n := direct.Value(t, "SELECT MAX(id)-MIN(id) FROM t"); n == "4" {
-		t.Error("no row was left out: the test shows nothing")
-	}
+	assert.MustEqual(t, "rows went in", s.Must(t, "INSERT INTO t (d) SELECT v/3 FROM ab ORDER BY v+w LIMIT 5").Affected, 5)
+	n := direct.Value(t, "SELECT MAX(id)-MIN(id) FROM t")
+	assert.True(t, n != "4", "no row was left out: the test shows nothing")
 	s.Must(t, "INSERT INTO t (d) VALUES (0)"+strings.Repeat(",(0)", 30))
-	if n := direct.Value(t, "SELECT COUNT(*)-COUNT(DISTINCT id) FROM t"); n != "0" {
-		t.Errorf("%s ids were issued twice", n)
-	}
+	assert.Equal(t, "ids were issued twice", direct.Value(t, "SELECT COUNT(*)-COUNT(DISTINCT id) FROM t"), "0")
 }

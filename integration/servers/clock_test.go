@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // TestClock moves the clocks of running servers and asks them for the time. This is the control of
@@ -13,23 +15,15 @@ func TestClock(t *testing.T) {
 	for _, name := range []string{"MariaDB", "MySQL", "Redis"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clock, err := NewClock()
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := clock.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			clock := assert.Of(NewClock()).Must(t)
+			t.Cleanup(func() { assert.NoError(t, clock.Close()) })
 			now := clockOf(t, name, clock)
 			for _, by := range []time.Duration{0, time.Hour, 2 * time.Second, -time.Hour, -1500 * time.Millisecond, 0} {
 				clock.Ahead(by)
 				before := time.Now().Add(by).Truncate(time.Millisecond)
 				got := now()
-				if after := time.Now().Add(by); got.Before(before) || got.After(after) {
-					t.Errorf("ahead by %v it is %v, want %v to %v", by, got, before, after)
-				}
+				after := time.Now().Add(by)
+				assert.True(t, !got.Before(before) && !got.After(after), "ahead by %v it is %v, want %v to %v", by, got, before, after)
 			}
 		})
 	}
@@ -39,16 +33,10 @@ func TestClock(t *testing.T) {
 func clockOf(t *testing.T, name string, clock *Clock) func() time.Time {
 	t.Helper()
 	if name == "Redis" {
-		r, err := StartRedisClock(t.Context(), clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := assert.Of(StartRedisClock(t.Context(), clock)).Must(t)
 		t.Cleanup(func() { _ = r.Stop() })
 		return func() time.Time {
-			answer, err := r.Do("EVAL", `"return(redis.call('TIME')[1]..'.'..redis.call('TIME')[2])"`, "0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := assert.Of(r.Do("EVAL", `"return(redis.call('TIME')[1]..'.'..redis.call('TIME')[2])"`, "0")).Must(t)
 			seconds, micro, _ := strings.Cut(answer, ".")
 			return time.Unix(number(t, seconds), number(t, micro)*1000)
 		}
@@ -65,9 +53,6 @@ func clockOf(t *testing.T, name string, clock *Clock) func() time.Time {
 
 func number(t *testing.T, text string) int64 {
 	t.Helper()
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := assert.Of(strconv.ParseInt(text, 10, 64)).Must(t)
 	return n
 }

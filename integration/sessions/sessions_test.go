@@ -3,21 +3,17 @@ package sessions
 import (
 	"reflect"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestDraw draws the same session for the same numbers, and another for others.
 func TestDraw(t *testing.T) {
 	for _, dialect := range []string{MariaDB, MySQL} {
 		first := Draw(dialect, 1, 2, 100, false)
-		if len(first.Steps) < 100 || len(first.World) < 5 {
-			t.Errorf("%s: %d steps, a world of %d statements", dialect, len(first.Steps), len(first.World))
-		}
-		if !reflect.DeepEqual(first, Draw(dialect, 1, 2, 100, false)) {
-			t.Errorf("%s: not the same again", dialect)
-		}
-		if reflect.DeepEqual(first, Draw(dialect, 1, 3, 100, false)) {
-			t.Errorf("%s: another number, the same session", dialect)
-		}
+		assert.True(t, len(first.Steps) >= 100 && len(first.World) >= 5, "%s: %d steps, a world of %d statements", dialect, len(first.Steps), len(first.World))
+		assert.True(t, reflect.DeepEqual(first, Draw(dialect, 1, 2, 100, false)), "%s: not the same again", dialect)
+		assert.True(t, !reflect.DeepEqual(first, Draw(dialect, 1, 3, 100, false)), "%s: another number, the same session", dialect)
 	}
 }
 
@@ -27,8 +23,6 @@ func TestFit(t *testing.T) {
 		"CREATE TABLE d.t (id INT AUTO_INCREMENT, i INT AUTO_INCREMENT) AUTO_INCREMENT=100200000": {Schema: "d"},
 		"CREATE TABLE p.t (id INT , i INT AUTO_INCREMENT) AUTO_INCREMENT=50000000":                {Schema: "p", Proxied: true},
 	} {
-		if got := side.Fit(text); got != want {
-			t.Errorf("%s\nwant\n%s", got, want)
-		}
+		assert.Equal(t, "side.Fit(text)", side.Fit(text), want)
 	}
 }

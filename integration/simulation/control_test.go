@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // TestFaultyStore gives fleets stores that do not keep the contract of idsource.SegmentStore. Ids
@@ -29,12 +31,9 @@ func TestFaultyStore(t *testing.T) {
 				}
 				enough := shrink(p.numbers(), 100, func(some []int) bool { return run(t, &k, p.only(some), folder(), nil).found != "" })
 				o := run(t, &k, p.only(enough), folder(), nil)
-				if o.found == "" || len(enough) > 4 {
-					t.Errorf("seed %d: %d faults, %q", seed, len(enough), o.found)
-				}
-				if again := run(t, &k, p.only(enough), folder(), nil); again.found != o.found {
-					t.Errorf("seed %d: %q, and again %q", seed, o.found, again.found)
-				}
+				assert.True(t, o.found != "" && len(enough) <= 4, "seed %d: %d faults, %q", seed, len(enough), o.found)
+				again := run(t, &k, p.only(enough), folder(), nil)
+				assert.True(t, again.found == o.found, "seed %d: %q, and again %q", seed, o.found, again.found)
 				t.Logf("seed %d: %s: %v", seed, o.found, p.only(enough).faults)
 				return
 			}
@@ -54,10 +53,6 @@ func TestShrink(t *testing.T) {
 		asked++
 		return slices.Contains(some, 7) && slices.Contains(some, 41)
 	})
-	if !slices.Equal(got, []int{7, 41}) || asked > 60 {
-		t.Errorf("%v are left after %d tries, want 7 and 41", got, asked)
-	}
-	if got := shrink(all, 3, func([]int) bool { return false }); len(got) != 60 {
-		t.Errorf("%d are left of 60 that it takes", len(got))
-	}
+	assert.True(t, slices.Equal(got, []int{7, 41}) && asked <= 60, "%v are left after %d tries, want 7 and 41", got, asked)
+	assert.Equal(t, "are left of 60 that it takes", len(shrink(all, 3, func([]int) bool { return false })), 60)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // root is the module, seen from this package.
@@ -73,18 +75,10 @@ func readFile(file string) (string, error) {
 func guards(t *testing.T, prefix string) (all []guard) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/guards/" + prefix + "*.txt")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no guards begin with %q: %v", prefix, err)
-	}
+	assert.MustTrue(t, err == nil && len(paths) != 0, "no guards begin with %q: %v", prefix, err)
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := readGuard(path, string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(path)).Must(t)
+		g := assert.Of(readGuard(path, string(text))).Must(t)
 		kindOf(t, g.kind)
 		all = append(all, g)
 	}
@@ -94,35 +88,21 @@ func guards(t *testing.T, prefix string) (all []guard) {
 // build makes the test binary of this package without the guard.
 func (g guard) build(t *testing.T) (binary string) {
 	t.Helper()
-	files, err := g.sources(readFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := assert.Of(g.sources(readFile)).Must(t)
 	dir := t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, text := range files {
-		from, err := filepath.Abs(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := assert.Of(filepath.Abs(filepath.Join(root, file))).Must(t)
 		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(to, []byte(text), 0o600))
 		overlay.Replace[from] = to
 	}
-	text, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(json.Marshal(overlay)).Must(t)
 	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(list, text, 0o600))
 	binary = filepath.Join(dir, "simulation.test")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", list, "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("guard %s: %v\n%s", g.name, err, out)
-	}
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", list, "-o", binary, ".").CombinedOutput()
+	assert.Must(t, err, "guard", g.name, string(out))
 	return binary
 }
 
@@ -140,19 +120,14 @@ func TestGuards(t *testing.T) {
 	case prefix != "" || usualHours > 0:
 	default:
 		for _, g := range guards(t, "") { // they stand where they stood
-			if _, err := g.sources(readFile); err != nil {
-				t.Error(err)
-			}
+			assert.Of(g.sources(readFile)).NoError(t)
 		}
 		return
 	}
 	for _, g := range guards(t, prefix) {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := worker(g.build(t), job{Kind: g.kind, To: seedsForGuard, Limit: guardLimit, Tries: 20})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := assert.Of(worker(g.build(t), job{Kind: g.kind, To: seedsForGuard, Limit: guardLimit, Tries: 20})).Must(t)
 			if r.Found == "" {
 				t.Errorf("nothing was found in %d seeds, %.0f h, %v", r.Seeds, r.Lasted.Hours(), r.Spent)
 				return
@@ -164,20 +139,11 @@ func TestGuards(t *testing.T) {
 
 // TestGuardThatMoved shows what becomes of a guard whose place is gone, or is there twice.
 func TestGuardThatMoved(t *testing.T) {
-	g, err := readGuard("x.txt", "Why.\nkind: k\nfile: a.go\n-- old --\nif x {\n-- new --\nif false {\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := assert.Of(readGuard("x.txt", "Why.\nkind: k\nfile: a.go\n-- old --\nif x {\n-- new --\nif false {\n")).Must(t)
 	for text, want := range map[string]string{"if x {": "if false {", "if y {": "", "if x { if x {": ""} {
 		files, err := g.sources(func(string) (string, error) { return text, nil })
-		if files["a.go"] != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v", text, files, err)
-		}
+		assert.True(t, files["a.go"] == want && (err == nil) == (want != ""), "%q: %q, %v", text, files, err)
 	}
-	if _, err := readGuard("x.txt", "Why.\nkind: k\nfile: a.go\nif x {\n"); err == nil {
-		t.Error("a guard without an old text is read")
-	}
-	if !slices.ContainsFunc(guards(t, "bug-"), func(g guard) bool { return g.name == "bug-first-use" }) {
-		t.Error("a bug is not among the guards")
-	}
+	assert.Of(readGuard("x.txt", "Why.\nkind: k\nfile: a.go\nif x {\n")).Fails(t, "a guard without an old text is read", "")
+	assert.True(t, slices.ContainsFunc(guards(t, "bug-"), func(g guard) bool { return g.name == "bug-first-use" }), "a bug is not among the guards")
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // spent is what this process has taken of the processors.
@@ -57,10 +59,7 @@ func numberOf(t *testing.T, name string, otherwise int) int {
 	if text == "" {
 		return otherwise
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	n := assert.Of(strconv.Atoi(text)).Must(t, name)
 	return n
 }
 
@@ -117,9 +116,7 @@ func TestReplay(t *testing.T) {
 	}
 	folder := inMemory(t)
 	one, two := run(t, kinds[3], drawPlan(kinds[3], 1), folder(), nil), run(t, kinds[3], drawPlan(kinds[3], 2), folder(), nil)
-	if one.hash == two.hash {
-		t.Error("two seeds have the same events")
-	}
+	assert.True(t, one.hash != two.hash, "two seeds have the same events")
 }
 
 // seedVariable names a run: kind/seed, or kind/seed/3,7 with some of its faults alone. logVariable names a file for all events.
@@ -136,31 +133,21 @@ func TestSeed(t *testing.T) {
 	}
 	var log io.Writer
 	if name := os.Getenv(logVariable); name != "" {
-		f, err := os.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := assert.Of(os.Create(name)).Must(t)
 		defer f.Close() //nolint:errcheck // it is for people
 		log = f
 	}
 	o := run(t, k, p, inMemory(t)(), log)
 	t.Logf("%d ids, %d messages, %d faults, events %x", o.ids, o.messages, o.faults, o.hash)
-	if o.found != "" {
-		t.Error(o.found)
-	}
+	assert.Equal(t, "o.found", o.found, "")
 }
 
 // namedRun reads what names a run.
 func namedRun(t *testing.T, text string) (*kind, plan) {
 	t.Helper()
 	parts := strings.Split(text, "/")
-	if len(parts) < 2 {
-		t.Fatalf("%s=%q is not kind/seed", seedVariable, text)
-	}
-	seed, err := strconv.ParseUint(parts[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.MustTrue(t, len(parts) >= 2, "%s=%q is not kind/seed", seedVariable, text)
+	seed := assert.Of(strconv.ParseUint(parts[1], 10, 64)).Must(t)
 	k := kindOf(t, parts[0])
 	p := drawPlan(k, seed)
 	if len(parts) == 2 {
@@ -168,10 +155,7 @@ func namedRun(t *testing.T, text string) (*kind, plan) {
 	}
 	var numbers []int
 	for _, part := range strings.FieldsFunc(parts[2], func(r rune) bool { return r == ',' }) {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := assert.Of(strconv.Atoi(part)).Must(t)
 		numbers = append(numbers, n)
 	}
 	return k, p.only(numbers)

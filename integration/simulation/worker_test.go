@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // job is what a worker is to do: play seeds of a kind. Each worker is a process of its own with one
@@ -68,27 +70,20 @@ const jobVariable = "IDPROXY_SIMULATION_JOB"
 func TestWorker(t *testing.T) {
 	j := job{Kind: kinds[0].name, To: 1}
 	if text := os.Getenv(jobVariable); text != "" {
-		if err := json.Unmarshal([]byte(text), &j); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, json.Unmarshal([]byte(text), &j))
 	}
 	r := j.play(t)
 	if r.Seeds == 0 || r.Ids == 0 && r.Found == "" {
 		t.Errorf("%+v played nothing: %+v", j, r)
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(json.Marshal(r)).Must(t)
 	fmt.Printf("\nreport %s\n", text)
 }
 
 func kindOf(t *testing.T, name string) *kind {
 	t.Helper()
 	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })
-	if i < 0 {
-		t.Fatalf("there is no kind %q", name)
-	}
+	assert.MustTrue(t, i >= 0, "there is no kind %q", name)
 	return kinds[i]
 }
 
@@ -121,10 +116,7 @@ func inMemory(t *testing.T) func() string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	return func() string {
-		dir, err := os.MkdirTemp(base, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := assert.Of(os.MkdirTemp(base, "")).Must(t)
 		return dir
 	}
 }

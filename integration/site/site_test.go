@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 )
 
@@ -16,24 +17,14 @@ const root = "../.."
 func TestSite(t *testing.T) {
 	width.Wide(t, "it installs what builds it")
 	out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/docs.sh")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	assert.Must(t, err, string(out))
 	t.Logf("%s", out)
 	page := filepath.Join(root, ".site/html/index.html")
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := assert.Of(os.ReadFile(page)).Must(t)
 	for _, link := range []string{"gone.html", "docs/faq.html#gone", "#gone"} {
-		if err := os.WriteFile(page, []byte(strings.Replace(string(text), "</body>", `<a href="`+link+`">x</a></body>`, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/links.py"), "dead", filepath.Dir(page)).CombinedOutput(); err == nil {
-			t.Errorf("%s is not found:\n%s", link, out)
-		}
+		assert.Must(t, os.WriteFile(page, []byte(strings.Replace(string(text), "</body>", `<a href="`+link+`">x</a></body>`, 1)), 0o600))
+		out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/links.py"), "dead", filepath.Dir(page)).CombinedOutput()
+		assert.True(t, err != nil, "%s is not found:\n%s", link, out)
 	}
-	if err := os.WriteFile(page, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(page, text, 0o600))
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -92,9 +93,7 @@ func dumpSum(t *testing.T, db *sql.DB, schema string) string {
 	var sum string
 	err := db.QueryRow("SELECT CONCAT_WS(' ', COUNT(*), SUM(CRC32(" + row + ")), SUM(CONV(LEFT(SHA2(" + row + ",256),8),16,10)), SUM(LENGTH(" + row + "))) FROM " +
 		schema + ".items").Scan(&sum)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	return sum
 }
 
@@ -122,32 +121,30 @@ var dumpWays = []dumpWay{
 // command-line client.
 func TestDump(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			t.Parallel()
-			for _, d := range dumpWays {
-				t.Run(d.name, func(t *testing.T) {
-					from, to := harness.Database(t, server), harness.Database(t, server)
-					config := server.Config(from)
-					config.InterpolateParams = true
-					db := harness.Open(t, config, "")
-					harness.MustExec(t, db, dumpTable(d.id, d.charset))
-					fillDump(t, db, d.id != "", d.charset)
-					if d.ruled != "" {
-						harness.MustExec(t, db, strings.Replace(dumpTable(d.ruled, d.charset), "items", to+".items", 1))
-					}
-					path := takeIDsOut(t, server.Dump(append(d.args, from, "items")...).Output, d.id != "")
-					where := ""
-					if d.name == "not extended" {
-						where = " WHERE n >= 2000"
-						harness.MustExec(t, db, "DELETE FROM items"+where)
-					}
-					d.restore(t, server, path, to)
-					checkDump(t, db, from, to)
-				})
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		for _, d := range dumpWays {
+			t.Run(d.name, func(t *testing.T) {
+				from, to := harness.Database(t, server), harness.Database(t, server)
+				config := server.Config(from)
+				config.InterpolateParams = true
+				db := harness.Open(t, config, "")
+				harness.MustExec(t, db, dumpTable(d.id, d.charset))
+				fillDump(t, db, d.id != "", d.charset)
+				if d.ruled != "" {
+					harness.MustExec(t, db, strings.Replace(dumpTable(d.ruled, d.charset), "items", to+".items", 1))
+				}
+				path := takeIDsOut(t, server.Dump(append(d.args, from, "items")...).Output, d.id != "")
+				where := ""
+				if d.name == "not extended" {
+					where = " WHERE n >= 2000"
+					harness.MustExec(t, db, "DELETE FROM items"+where)
+				}
+				d.restore(t, server, path, to)
+				checkDump(t, db, from, to)
+			})
+		}
+	})
 }
 
 var dumpedID = regexp.MustCompile(`\(77\d{10},`)
@@ -155,23 +152,15 @@ var dumpedID = regexp.MustCompile(`\(77\d{10},`)
 // takeIDsOut writes a dump to a file with NULL in place of its ids.
 func takeIDsOut(t *testing.T, dump func() ([]byte, error), has bool) (path string) {
 	t.Helper()
-	text, err := dump()
-	if err != nil {
-		t.Fatalf("dump: %v", err)
-	}
+	text := assert.Of(dump()).Must(t, "dump")
 	if has {
-		if n := len(dumpedID.FindAll(text, -1)); n < 2000 {
-			t.Fatalf("%d ids in the dump", n)
-		}
+		n := len(dumpedID.FindAll(text, -1))
+		assert.MustTrue(t, n >= 2000, "%d ids in the dump", n)
 		text = dumpedID.ReplaceAll(text, []byte("(NULL,"))
 	}
-	if !bytes.Contains(text, []byte("LOCK TABLES")) || !bytes.Contains(text, []byte("NO_AUTO_VALUE_ON_ZERO")) {
-		t.Fatal("the dump is not of the kind that is meant")
-	}
+	assert.MustTrue(t, bytes.Contains(text, []byte("LOCK TABLES")) && bytes.Contains(text, []byte("NO_AUTO_VALUE_ON_ZERO")), "the dump is not of the kind that is meant")
 	path = filepath.Join(t.TempDir(), "dump.sql")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
@@ -186,18 +175,13 @@ func (d *dumpWay) restore(t *testing.T, server *servers.Server, path, schema str
 sources: {ids: {segment: {start: %d}}}
 rules: [{table: %s.items, column: id, source: ids}]
 `, server.Addr, login, wireclient.SourceStart, schema))
-	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := assert.Of(os.Open(path)).Must(t)
 	defer in.Close()
 	cmd := server.ClientTo(proxy.Addr("a"), "--default-character-set="+d.charset, schema) // the client takes the text apart, too
 	cmd.Stdin = in
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, cmd.Start())
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
@@ -211,18 +195,10 @@ rules: [{table: %s.items, column: id, source: ids}]
 func checkDump(t *testing.T, db *sql.DB, from, to string) {
 	t.Helper()
 	want, got := dumpSum(t, db, from), dumpSum(t, db, to)
-	if got != want {
-		t.Errorf("restored: %s, dumped: %s", got, want)
-	}
+	assert.True(t, got == want, "restored: %s, dumped: %s", got, want)
 	var rows, ids, least int64
-	if err := db.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id), MIN(id) FROM "+to+".items").Scan(&rows, &ids, &least); err != nil {
-		t.Fatal(err)
-	}
-	if rows != ids || rows < 2000 || least < wireclient.SourceStart {
-		t.Errorf("%d rows, %d ids from %d on", rows, ids, least)
-	}
+	assert.Must(t, db.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id), MIN(id) FROM "+to+".items").Scan(&rows, &ids, &least))
+	assert.True(t, rows == ids && rows >= 2000 && least >= wireclient.SourceStart, "%d rows, %d ids from %d on", rows, ids, least)
 	harness.MustExec(t, db, "UPDATE "+to+".items SET v = CONCAT(v, ' ') WHERE n = 77")
-	if dumpSum(t, db, to) == got {
-		t.Error("a blank more makes no difference: the comparison proves nothing")
-	}
+	assert.True(t, dumpSum(t, db, to) != got, "a blank more makes no difference: the comparison proves nothing")
 }

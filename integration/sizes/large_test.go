@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -45,9 +46,7 @@ func (l *large) single() *wireclient.Session {
 		c.UnsetCapability(mysql.CLIENT_QUERY_ATTRIBUTES | mysql.CLIENT_DEPRECATE_EOF | mysql.CLIENT_MULTI_STATEMENTS)
 		return nil
 	})
-	if err != nil {
-		l.tb.Fatal(err)
-	}
+	assert.Must(l.tb, err)
 	s := &wireclient.Session{Conn: conn}
 	l.tb.Cleanup(s.Close)
 	return s
@@ -75,23 +74,20 @@ func TestLargeFrames(t *testing.T) {
 	t.Parallel()
 	const head, tail = "INSERT INTO t (a) VALUES ('", "')"
 	added := len(",`id`") + len(fmt.Sprintf(",LAST_INSERT_ID(%d)", wireclient.SourceStart))
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			l := newLarge(t, server, "")
-			s := wireclient.Open(t, l.proxy.Addr("a"), l.db)
-			for _, payload := range []int{
-				maxPayload - added - 1, maxPayload - added, maxPayload - added + 1, // with their ids they are just below, at and above
-				maxPayload - 1, maxPayload, maxPayload + 1,
-			} {
-				value := payload - 1 - len(head) - len(tail)
-				r := s.Must(t, head+strings.Repeat("y", value)+tail)
-				if got, want := s.Value(t, "SELECT CONCAT_WS(' ', id, LENGTH(a)) FROM t"), fmt.Sprintf("%d %d", r.InsertID, value); got != want {
-					t.Errorf("%d bytes: row %s (id, length), want %s", payload, got, want)
-				}
-				s.Must(t, "DELETE FROM t")
-			}
-		})
-	}
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		l := newLarge(t, server, "")
+		s := wireclient.Open(t, l.proxy.Addr("a"), l.db)
+		for _, payload := range []int{
+			maxPayload - added - 1, maxPayload - added, maxPayload - added + 1, // with their ids they are just below, at and above
+			maxPayload - 1, maxPayload, maxPayload + 1,
+		} {
+			value := payload - 1 - len(head) - len(tail)
+			r := s.Must(t, head+strings.Repeat("y", value)+tail)
+			got, want := s.Value(t, "SELECT CONCAT_WS(' ', id, LENGTH(a)) FROM t"), fmt.Sprintf("%d %d", r.InsertID, value)
+			assert.True(t, got == want, "%d bytes: row %s (id, length), want %s", payload, got, want)
+			s.Must(t, "DELETE FROM t")
+		}
+	})
 }
 
 // TestLargeStatementLimit: only what is held is limited, and a session is none the worse for what
@@ -103,19 +99,16 @@ func TestLargeStatementLimit(t *testing.T) {
 	for name, s := range map[string]*wireclient.Session{"single": l.single(), "multi": wireclient.Open(t, l.proxy.Addr("a"), l.db)} {
 		for _, size := range []int{harness.MiB + 10, 20 * harness.MiB, 40 * harness.MiB} {
 			sql, _ := rowsOf("t", size)
-			if e := s.Fails(t, sql); e.Code != mysql.ER_NET_PACKET_TOO_LARGE || !strings.Contains(e.Message, "limits.statement") {
-				t.Errorf("%s, %d bytes: %v, want 1153 that names limits.statement", name, size, e)
-			}
+			e := s.Fails(t, sql)
+			assert.True(t, e.Code == mysql.ER_NET_PACKET_TOO_LARGE && strings.Contains(e.Message, "limits.statement"), "%s, %d bytes: %v, want 1153 that names limits.statement", name, size, e)
 			s.Must(t, "INSERT INTO t (a) VALUES ('fits')")
 		}
 	}
 	sql, rows := rowsOf("free", 20*harness.MiB)
-	if r := l.single().Must(t, sql); r.Affected != uint64(rows) {
-		t.Errorf("without a rule: %d rows, want %d: nothing is held, so nothing is limited", r.Affected, rows)
-	}
-	if got := l.direct.Value(t, "SELECT GROUP_CONCAT(DISTINCT a) FROM t"); got != "fits" {
-		t.Errorf("rows %q, want only those that fit", got)
-	}
+	r := l.single().Must(t, sql)
+	assert.True(t, r.Affected == uint64(rows), "without a rule: %d rows, want %d: nothing is held, so nothing is limited", r.Affected, rows)
+	got := l.direct.Value(t, "SELECT GROUP_CONCAT(DISTINCT a) FROM t")
+	assert.True(t, got == "fits", "rows %q, want only those that fit", got)
 }
 
 // TestLargerThanServerAccepts: a statement that only its ids make larger than max_allowed_packet
@@ -135,12 +128,10 @@ func TestLargerThanServerAccepts(t *testing.T) {
 			}
 			many := "INSERT INTO t (a) VALUES " + strings.TrimSuffix(strings.Repeat("(1),", 400<<10/4), ",")
 			for name, sql := range map[string]string{"one row": one("t", limit-20), "many rows in a small text": many} {
-				if e := s.Fails(t, sql); e.Code != mysql.ER_NET_PACKET_TOO_LARGE || !strings.Contains(e.Message, "max_allowed_packet") {
-					t.Errorf("%s: %v, want 1153 that names max_allowed_packet", name, e)
-				}
-				if got := s.Value(t, "SELECT COUNT(*) FROM t"); got != "0" {
-					t.Errorf("%s: %s rows went in", name, got)
-				}
+				e := s.Fails(t, sql)
+				assert.True(t, e.Code == mysql.ER_NET_PACKET_TOO_LARGE && strings.Contains(e.Message, "max_allowed_packet"), "%s: %v, want 1153 that names max_allowed_packet", name, e)
+				got := s.Value(t, "SELECT COUNT(*) FROM t")
+				assert.True(t, got == "0", "%s: %s rows went in", name, got)
 			}
 			s.Must(t, one("free", limit-20), one("t", limit-60))
 		})

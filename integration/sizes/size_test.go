@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -40,9 +41,7 @@ func insertOf(t *testing.T, rows, size int) string {
 	t.Helper()
 	const head = "INSERT INTO t (a) VALUES "
 	values := size - 1 - len(head) - rows*len("(''),") + 1
-	if values < rows {
-		t.Fatalf("no room for %d rows in %d bytes", rows, size)
-	}
+	assert.MustTrue(t, values >= rows, "no room for %d rows in %d bytes", rows, size)
 	var b strings.Builder
 	b.WriteString(head)
 	for i := range rows {
@@ -55,9 +54,7 @@ func insertOf(t *testing.T, rows, size int) string {
 		}
 		b.WriteString("('" + strings.Repeat("x", n) + "')")
 	}
-	if b.Len()+1 != size {
-		t.Fatalf("statement has %d bytes, want %d", b.Len()+1, size)
-	}
+	assert.MustTrue(t, b.Len()+1 == size, "statement has %d bytes, want %d", b.Len()+1, size)
 	return b.String()
 }
 
@@ -99,9 +96,7 @@ func TestStatementSizes(t *testing.T) {
 					insertID, _ := r.LastInsertId() // never an error with this driver
 					var count, first, last, lastID int64
 					row := db.QueryRow("SELECT COUNT(*), MIN(id), MAX(id), LAST_INSERT_ID() FROM t")
-					if err := row.Scan(&count, &first, &last, &lastID); err != nil {
-						t.Fatal(err)
-					}
+					assert.Must(t, row.Scan(&count, &first, &last, &lastID))
 					if count != int64(size.rows) || last-first != count-1 || insertID != first || lastID != first {
 						t.Errorf("%d rows with ids %d to %d, insert id %d, LAST_INSERT_ID() %d; want %d consecutive ones and the first of them twice",
 							count, first, last, insertID, lastID, size.rows)
@@ -127,13 +122,10 @@ func TestStatementTooLarge(t *testing.T) {
 				t.Helper()
 				_, err := db.Exec(query)
 				e, ok := errors.AsType[*mysql.MySQLError](err)
-				if !ok || e.Number != 1153 || !strings.Contains(e.Message, want) {
-					t.Errorf("%d bytes gave %v; want error 1153 naming %s", len(query), err, want)
-				}
+				assert.True(t, ok && e.Number == 1153 && strings.Contains(e.Message, want), "%d bytes gave %v; want error 1153 naming %s", len(query), err, want)
 				var rows int
-				if err := db.QueryRow("SELECT COUNT(*) FROM t").Scan(&rows); err != nil || rows != 0 {
-					t.Errorf("then %d rows, %v; want none, in the same session", rows, err)
-				}
+				err = db.QueryRow("SELECT COUNT(*) FROM t").Scan(&rows)
+				assert.True(t, err == nil && rows == 0, "then %d rows, %v; want none, in the same session", rows, err)
 			}
 			refused(insertOf(t, 40, 21*harness.MiB), "limits.statement")
 			refused(insertOf(t, 40, 50*harness.MiB), "limits.statement")
@@ -160,10 +152,7 @@ func TestLargeStatementIsNotHeld(t *testing.T) {
 	db := openBig(t, s, name, proxy.Addr("a"))
 	peak := func() int64 {
 		t.Helper()
-		u, err := proxy.Usage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := assert.Of(proxy.Usage()).Must(t)
 		return u.PeakRSS
 	}
 	filled := insertOf(t, 70, 64*harness.MiB)

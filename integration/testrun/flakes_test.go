@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // fakeMake answers its third call as a run that is interrupted does, and every second one with failures.
@@ -33,15 +35,10 @@ esac
 func TestFlakes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	script, err := os.ReadFile("../../scripts/flakes.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := assert.Of(os.ReadFile("../../scripts/flakes.sh")).Must(t)
 	for name, text := range map[string]string{"scripts/flakes.sh": string(script), "bin/make": fakeMake, "bin/git": "#!/bin/sh\necho 1a2b3c4\n"} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)))
 	}
 	flakes := func(args ...string) (status int, out string) {
 		t.Helper()
@@ -55,9 +52,7 @@ func TestFlakes(t *testing.T) {
 			status = exit.ExitCode()
 		}
 		for end := time.Now().Add(time.Minute); syscall.Kill(-cmd.Process.Pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("it left a process behind")
-			}
+			assert.MustTrue(t, !time.Now().After(end), "it left a process behind")
 		}
 		return status, string(text)
 	}
@@ -71,28 +66,19 @@ func TestFlakes(t *testing.T) {
 		{"4 ./a ./b", 1, "flakes: 2 of 4 runs failed"},
 		{"1 ./a ./b", 0, "flakes: 0 of 1 runs failed"},
 	} {
-		if status, out := flakes(strings.Fields(tt.args)...); status != tt.status || !strings.Contains(out, tt.says) {
-			t.Errorf("%s: status %d, want %d and %q:\n%s", tt.args, status, tt.status, tt.says, out)
-		}
+		status, out := flakes(strings.Fields(tt.args)...)
+		assert.True(t, status == tt.status && strings.Contains(out, tt.says), "%s: status %d, want %d and %q:\n%s", tt.args, status, tt.status, tt.says, out)
 	}
 	calls, err1 := os.ReadFile(filepath.Join(dir, "calls"))
 	sum, err2 := os.ReadFile(filepath.Join(dir, ".tools/flakes/sum"))
 	logs, err3 := filepath.Glob(filepath.Join(dir, ".tools/flakes/1a2b3c4/*/*.log"))
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
-	if string(calls) != strings.Repeat("test PKG=./a ./b\n", 5) {
-		t.Errorf("make was called with %q", calls)
-	}
+	assert.Must(t, errors.Join(err1, err2, err3))
+	assert.True(t, string(calls) == strings.Repeat("test PKG=./a ./b\n", 5), "make was called with %q", calls)
 	for _, want := range []string{
 		"make test PKG=\"./a ./b\" RUN=TestOne, beside three spinning programs, at 1a2b3c4\n", "run-1: 9 passed, 0 failed, 1 skipped, ",
 		"2 failed: idproxy/a TestOne\n", "2 failed: idproxy/b\n",
 	} {
-		if !strings.Contains(string(sum), want) {
-			t.Errorf("the sum lacks %q:\n%s", want, sum)
-		}
+		assert.True(t, strings.Contains(string(sum), want), "the sum lacks %q:\n%s", want, sum)
 	}
-	if strings.Contains(string(sum), "part") || len(logs) != 2 {
-		t.Errorf("the logs are %q, the sum\n%s", logs, sum)
-	}
+	assert.True(t, !strings.Contains(string(sum), "part") && len(logs) == 2, "the logs are %q, the sum\n%s", logs, sum)
 }

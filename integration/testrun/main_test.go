@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestSummarize(t *testing.T) {
@@ -57,14 +59,8 @@ func TestSummarize(t *testing.T) {
 	for _, tt := range tests {
 		var out strings.Builder
 		ok, err := summarize(strings.NewReader(tt.in), &out)
-		if ok != tt.wantOK || err != nil || !strings.Contains(out.String(), tt.want) {
-			t.Errorf("%s: summarize = %t, %v and\n%s\nwant %t and %q", tt.name, ok, err, &out, tt.wantOK, tt.want)
-		}
-		if tt.wantOK && strings.Contains(out.String(), "quiet") {
-			t.Errorf("%s: output of a passing test is shown:\n%s", tt.name, &out)
-		}
+		assert.True(t, ok == tt.wantOK && err == nil && strings.Contains(out.String(), tt.want), "%s: summarize = %t, %v and\n%s\nwant %t and %q", tt.name, ok, err, &out, tt.wantOK, tt.want)
+		assert.True(t, !tt.wantOK || !strings.Contains(out.String(), "quiet"), "%s: output of a passing test is shown:\n%s", tt.name, &out)
 	}
-	if _, err := summarize(strings.NewReader("FAIL\n"), &strings.Builder{}); err == nil {
-		t.Error("a line that is no JSON gives no error")
-	}
+	assert.Of(summarize(strings.NewReader("FAIL\n"), &strings.Builder{})).Fails(t, "a line that is no JSON gives no error", "")
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -39,37 +41,34 @@ var wideExpressions = []struct{ text, only string }{
 }
 
 func TestWideExpressions(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			mariaDB := server.Kind.String() == "MariaDB"
-			db := harness.Database(t, server)
-			direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, wideProxy(t, server, db), db)
-			direct.Must(t, "CREATE TABLE v (c CHAR(5), b VARBINARY(5), i INT(6) ZEROFILL, t DATETIME(3))", "INSERT INTO v VALUES ('ab', X'00FF', 5, '2026-01-02 03:04:05.678')")
-			for table, kind := range map[string]string{"t": "VARCHAR(100) CHARACTER SET utf8mb4", "b": "VARBINARY(100)"} {
-				direct.Must(t, "CREATE TABLE "+table+" (a INT, pid "+kind+")", "CREATE TABLE native_"+table+" (a INT, pid_ "+kind+")")
-				for _, names := range []string{"utf8mb4", "latin1", "binary"} {
-					for _, x := range []*wireclient.Session{direct, s} {
-						x.Must(t, "SET NAMES "+names, "SET @bytes=X'00FF',@number=5")
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		mariaDB := server.Kind.String() == "MariaDB"
+		db := harness.Database(t, server)
+		direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, wideProxy(t, server, db), db)
+		direct.Must(t, "CREATE TABLE v (c CHAR(5), b VARBINARY(5), i INT(6) ZEROFILL, t DATETIME(3))", "INSERT INTO v VALUES ('ab', X'00FF', 5, '2026-01-02 03:04:05.678')")
+		for table, kind := range map[string]string{"t": "VARCHAR(100) CHARACTER SET utf8mb4", "b": "VARBINARY(100)"} {
+			direct.Must(t, "CREATE TABLE "+table+" (a INT, pid "+kind+")", "CREATE TABLE native_"+table+" (a INT, pid_ "+kind+")")
+			for _, names := range []string{"utf8mb4", "latin1", "binary"} {
+				for _, x := range []*wireclient.Session{direct, s} {
+					x.Must(t, "SET NAMES "+names, "SET @bytes=X'00FF',@number=5")
+				}
+				for _, e := range wideExpressions {
+					if e.only != "" && e.only != server.Kind.String() || strings.Contains(e.text, "COLLATE") && (names != "utf8mb4" || mariaDB && table == "b") {
+						continue // the server refuses it; what MariaDB says of text beside bytes is in docs/semantics/text-and-bytes.md
 					}
-					for _, e := range wideExpressions {
-						if e.only != "" && e.only != server.Kind.String() || strings.Contains(e.text, "COLLATE") && (names != "utf8mb4" || mariaDB && table == "b") {
-							continue // the server refuses it; what MariaDB says of text beside bytes is in docs/semantics/text-and-bytes.md
-						}
-						direct.Must(t, "DELETE FROM "+table, "DELETE FROM native_"+table)
-						want := sendText(t, "INSERT INTO native_"+table+" VALUES (1,"+e.text+")", direct.Query)
-						got := sendText(t, "INSERT INTO "+table+" VALUES (1,"+e.text+")", s.Query)
-						stored := direct.Must(t, "SELECT HEX(pid) FROM "+table).Rows
-						if native := direct.Must(t, "SELECT HEX(pid_) FROM native_"+table).Rows; fmt.Sprint(stored) != fmt.Sprint(native) || got != want || len(stored) != 1 && !strings.HasPrefix(want, "error") {
-							t.Errorf("%s, %s into %s: %s %v, natively %s %v", names, e.text, table, got, stored, want, native)
-						}
+					direct.Must(t, "DELETE FROM "+table, "DELETE FROM native_"+table)
+					want := sendText(t, "INSERT INTO native_"+table+" VALUES (1,"+e.text+")", direct.Query)
+					got := sendText(t, "INSERT INTO "+table+" VALUES (1,"+e.text+")", s.Query)
+					stored := direct.Must(t, "SELECT HEX(pid) FROM "+table).Rows
+					if native := direct.Must(t, "SELECT HEX(pid_) FROM native_"+table).Rows; fmt.Sprint(stored) != fmt.Sprint(native) || got != want || len(stored) != 1 && !strings.HasPrefix(want, "error") {
+						t.Errorf("%s, %s into %s: %s %v, natively %s %v", names, e.text, table, got, stored, want, native)
 					}
 				}
 			}
-			// Under LOCK TABLES the table has one name only, and its columns are asked for all the same.
-			s.Must(t, "LOCK TABLES t WRITE", "ALTER TABLE t ADD x INT", "INSERT INTO t (a) VALUES (7)", "UNLOCK TABLES")
-			if id := direct.Value(t, "SELECT pid FROM t WHERE a=7"); !withDashes.MatchString(id) {
-				t.Errorf("under LOCK TABLES: %q", id)
-			}
-		})
-	}
+		}
+		// Under LOCK TABLES the table has one name only, and its columns are asked for all the same.
+		s.Must(t, "LOCK TABLES t WRITE", "ALTER TABLE t ADD x INT", "INSERT INTO t (a) VALUES (7)", "UNLOCK TABLES")
+		id := direct.Value(t, "SELECT pid FROM t WHERE a=7")
+		assert.True(t, withDashes.MatchString(id), "under LOCK TABLES: %q", id)
+	})
 }

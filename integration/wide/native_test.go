@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -86,27 +88,19 @@ func TestWideIsNative(t *testing.T) {
 						natively, through = native.Prepared, s.Prepared
 					}
 					want, got := sendText(t, byHand, natively), sendText(t, way.column.Replace(text), through)
-					if got != want {
-						t.Errorf("%d: %s\n got  %s\n want %s", i, text, got, want)
-					}
+					assert.Equal(t, fmt.Sprintf("%d: %s", i, text), got, want)
 					// Every other statement finds what the one before it owes.
 					if read := "SELECT LAST_INSERT_ID(),@@identity"; i%2 == 0 {
-						if got, want := sendText(t, read, s.Query), sendText(t, read, native.Query); got != want {
-							t.Errorf("%d: behind %s\n got  %s\n want %s", i, text, got, want)
-						}
+						assert.Equal(t, fmt.Sprintf("%d: behind %s", i, text), sendText(t, read, s.Query), sendText(t, read, native.Query))
 					}
 				}
 				for _, read := range []string{
 					"SELECT a,b FROM w ORDER BY a", "SELECT n,a,b FROM c ORDER BY n", "SELECT id,a,b FROM m ORDER BY a", "SELECT id,a FROM num ORDER BY a",
 					"SELECT COUNT(*),COUNT(DISTINCT pid),MIN(LENGTH(pid))>15 FROM w",
 				} {
-					if got, want := sendText(t, read, s.Query), sendText(t, read, native.Query); got != want {
-						t.Errorf("%s\n got  %s\n want %s", read, got, want)
-					}
+					assert.Equal(t, read, sendText(t, read, s.Query), sendText(t, read, native.Query))
 				}
-				if odd := s.Value(t, "SELECT COUNT(*) FROM w WHERE pid NOT RLIKE '^[0-9a-f]{8}-[0-9a-f]{4}-7'"); odd != "0" {
-					t.Errorf("%s ids of another form", odd)
-				}
+				assert.Equal(t, "ids of another form", s.Value(t, "SELECT COUNT(*) FROM w WHERE pid NOT RLIKE '^[0-9a-f]{8}-[0-9a-f]{4}-7'"), "0")
 			})
 		}
 	}
@@ -116,10 +110,7 @@ func TestWideIsNative(t *testing.T) {
 // them.
 func sendText(t *testing.T, text string, send func(string) ([]wireclient.Reply, error)) string {
 	t.Helper()
-	replies, err := send(text)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	replies := assert.Of(send(text)).Must(t, text)
 	var all []string
 	for _, r := range replies {
 		if r.Err != nil {
@@ -134,22 +125,18 @@ func sendText(t *testing.T, text string, send func(string) ([]wireclient.Reply, 
 // TestWideSnapshot: what is asked of a table in front of an INSERT opens no read view; the client's
 // own first SELECT does.
 func TestWideSnapshot(t *testing.T) {
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			db := harness.Database(t, server)
-			proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := harness.Database(t, server)
+		proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
 sources: {public_id: {uuidv7: {}}}
 rules: [{table: "%[2]s.t", column: pid, source: public_id}, {table: "%[2]s.*", column: absent, source: public_id}]
 `, server.Addr, db))
-			direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, proxy.Addr("a"), db)
-			direct.Must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)", "CREATE TABLE seen (a INT)", "INSERT INTO t VALUES (0,'x')")
-			s.Must(t, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", "INSERT INTO t (a) VALUES (1)")
-			for _, want := range []string{"1", "1"} { // the second one is behind the view
-				direct.Must(t, "INSERT INTO seen VALUES (1)")
-				if n := s.Value(t, "SELECT COUNT(*) FROM seen"); n != want {
-					t.Errorf("%s rows are seen, want %s", n, want)
-				}
-			}
-		})
-	}
+		direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, proxy.Addr("a"), db)
+		direct.Must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)", "CREATE TABLE seen (a INT)", "INSERT INTO t VALUES (0,'x')")
+		s.Must(t, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", "INSERT INTO t (a) VALUES (1)")
+		for _, want := range []string{"1", "1"} { // the second one is behind the view
+			direct.Must(t, "INSERT INTO seen VALUES (1)")
+			assert.Equal(t, "rows are seen", s.Value(t, "SELECT COUNT(*) FROM seen"), want)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"idproxy/idsource/objectid"
 	"idproxy/idsource/uuid"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
@@ -80,32 +81,28 @@ var wideSessions = []struct{ set, only string }{
 // looks at what is stored.
 func TestWideForms(t *testing.T) {
 	t.Parallel()
-	for _, server := range harness.Servers(t) {
-		t.Run(server.Kind.String(), func(t *testing.T) {
-			kind := server.Kind.String()
-			db := harness.Database(t, server)
-			direct, addr := wireclient.Open(t, server.Addr, db), wideProxy(t, server, db)
-			for _, session := range wideSessions {
-				if session.only != "" && session.only != kind {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		kind := server.Kind.String()
+		db := harness.Database(t, server)
+		direct, addr := wireclient.Open(t, server.Addr, db), wideProxy(t, server, db)
+		for _, session := range wideSessions {
+			if session.only != "" && session.only != kind {
+				continue
+			}
+			s := wireclient.Open(t, addr, db)
+			s.Must(t, session.set)
+			for i, c := range wideColumns {
+				if c.only != "" && c.only != kind {
 					continue
 				}
-				s := wireclient.Open(t, addr, db)
-				s.Must(t, session.set)
-				for i, c := range wideColumns {
-					if c.only != "" && c.only != kind {
-						continue
-					}
-					table := fmt.Sprintf("t%d", i)
-					direct.Must(t, "DROP TABLE IF EXISTS "+table, "CREATE TABLE "+table+" (a INT, "+c.name+" "+c.kind+" NOT NULL PRIMARY KEY)")
-					rows := wideForms(t, s, table, c)
-					if t.Failed() {
-						t.Fatalf("%s: %s", session.set, c.kind)
-					}
-					checkWide(t, direct, table, i, rows)
-				}
+				table := fmt.Sprintf("t%d", i)
+				direct.Must(t, "DROP TABLE IF EXISTS "+table, "CREATE TABLE "+table+" (a INT, "+c.name+" "+c.kind+" NOT NULL PRIMARY KEY)")
+				rows := wideForms(t, s, table, c)
+				assert.MustTrue(t, !t.Failed(), "%s: %s", session.set, c.kind)
+				checkWide(t, direct, table, i, rows)
 			}
-		})
-	}
+		}
+	})
 }
 
 // wideForms inserts rows in all forms; it returns how many.
@@ -122,9 +119,7 @@ func wideForms(t *testing.T, s *wireclient.Session, table string, c wideColumn) 
 		if err == nil {
 			last = replies[len(replies)-1]
 		}
-		if err != nil || last.Err != nil || last.Affected != n || last.Warnings != 0 || last.InsertID != 0 {
-			t.Errorf("%s: %v, %v, %+v", what, err, last.Err, last)
-		}
+		assert.True(t, err == nil && last.Err == nil && last.Affected == n && last.Warnings == 0 && last.InsertID == 0, "%s: %v, %v, %+v", what, err, last.Err, last)
 		rows += int(n)
 	}
 	for _, form := range []struct {
@@ -171,9 +166,7 @@ func wideForms(t *testing.T, s *wireclient.Session, table string, c wideColumn) 
 			replies, err := s.Execute(name, wireclient.Execution{Args: e.args})
 			check(e.text, e.n, replies, err)
 		}
-		if _, err := s.CloseStatement(name); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(s.CloseStatement(name)).Must(t)
 	}
 	return rows
 }
@@ -187,9 +180,7 @@ func checkWide(t *testing.T, direct *wireclient.Session, table string, column, r
 		shown = "LOWER(HEX(" + c.name + "))"
 	}
 	got := direct.Must(t, "SELECT "+shown+" FROM "+table).Rows
-	if len(got) != rows || rows < 20 {
-		t.Errorf("%s: %d rows, want %d", c.kind, len(got), rows)
-	}
+	assert.True(t, len(got) == rows && rows >= 20, "%s: %d rows, want %d", c.kind, len(got), rows)
 	seen := map[string]bool{}
 	for _, row := range got {
 		at := time.Time{}
@@ -199,9 +190,7 @@ func checkWide(t *testing.T, direct *wireclient.Session, table string, column, r
 		} else if id, err := objectid.Parse(row[0]); err == nil {
 			at = id.Parts().Time
 		}
-		if !c.shown.MatchString(row[0]) || seen[row[0]] || time.Since(at).Abs() > time.Minute {
-			t.Errorf("%s: id %q of %v", c.kind, row[0], at)
-		}
+		assert.True(t, c.shown.MatchString(row[0]) && !seen[row[0]] && time.Since(at).Abs() <= time.Minute, "%s: id %q of %v", c.kind, row[0], at)
 		seen[row[0]] = true
 	}
 }
@@ -214,18 +203,13 @@ func TestWideBytesControl(t *testing.T) {
 		db := harness.Database(t, server)
 		s := wireclient.Open(t, server.Addr, db)
 		s.Must(t, "CREATE TABLE b (pid VARBINARY(40), a INT)", "SET character_set_client=latin1, character_set_connection=utf8mb4")
-		if _, err := s.Prepare("p", "INSERT INTO b VALUES (?,?)"); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(s.Prepare("p", "INSERT INTO b VALUES (?,?)")).Must(t)
 		for i, kind := range []byte{mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_VAR_STRING} {
 			args := []wireclient.Argument{wireclient.TextOf(kind, string(id)), wireclient.Long(int64(i))}
-			if replies, err := s.Execute("p", wireclient.Execution{Args: args}); err != nil || replies[0].Err != nil {
-				t.Fatal(err, replies)
-			}
+			replies, err := s.Execute("p", wireclient.Execution{Args: args})
+			assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
 			same := s.Value(t, fmt.Sprintf("SELECT LOWER(HEX(pid)) FROM b WHERE a=%d", i)) == hex.EncodeToString(id)
-			if same != (kind == mysql.MYSQL_TYPE_BLOB) {
-				t.Errorf("%s, type %d: stored unchanged: %v", server.Kind, kind, same)
-			}
+			assert.Equal(t, fmt.Sprintf("%s, type %d: stored unchanged", server.Kind, kind), same, kind == mysql.MYSQL_TYPE_BLOB)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/assert"
 )
 
 // Session is a client that shows all that a server says: every result of a text, insert ids,
@@ -37,10 +39,7 @@ type Reply struct {
 // Open logs in as the app account, with multi statements.
 func Open(tb testing.TB, addr, db string) *Session {
 	tb.Helper()
-	s, err := Dial(addr, db)
-	if err != nil {
-		tb.Fatalf("connect to %s: %v", addr, err)
-	}
+	s := assert.Of(Dial(addr, db)).Must(tb, "connect to", addr)
 	tb.Cleanup(s.Close)
 	return s
 }
@@ -242,14 +241,9 @@ func (s *Session) Must(tb testing.TB, texts ...string) Reply {
 	tb.Helper()
 	var last Reply
 	for _, text := range texts {
-		replies, err := s.Query(text)
-		if err != nil {
-			tb.Fatalf("%.200s: %v", text, err)
-		}
+		replies := assert.Of(s.Query(text)).Must(tb, fmt.Sprintf("%.200s", text))
 		for _, r := range replies {
-			if r.Err != nil {
-				tb.Fatalf("%.200s: %v", text, r.Err)
-			}
+			assert.MustTrue(tb, r.Err == nil, "%.200s: %v", text, r.Err)
 			last = r
 		}
 	}
@@ -260,9 +254,7 @@ func (s *Session) Must(tb testing.TB, texts ...string) Reply {
 func (s *Session) Value(tb testing.TB, text string) string {
 	tb.Helper()
 	r := s.Must(tb, text)
-	if len(r.Rows) != 1 || len(r.Rows[0]) != 1 {
-		tb.Fatalf("%.200s: %d rows, want one value", text, len(r.Rows))
-	}
+	assert.MustTrue(tb, len(r.Rows) == 1 && len(r.Rows[0]) == 1, "%.200s: %d rows, want one value", text, len(r.Rows))
 	return r.Rows[0][0]
 }
 
@@ -270,13 +262,9 @@ func (s *Session) Value(tb testing.TB, text string) string {
 func (s *Session) Fails(tb testing.TB, text string) *mysql.MyError {
 	tb.Helper()
 	replies, err := s.Query(text)
-	if err != nil {
-		tb.Fatalf("%.200s: %v, want an error of the server", text, err)
-	}
+	assert.MustTrue(tb, err == nil, "%.200s: %v, want an error of the server", text, err)
 	last := replies[len(replies)-1]
-	if last.Err == nil {
-		tb.Fatalf("%.200s: went through (%d rows affected), want an error", text, last.Affected)
-	}
+	assert.MustTrue(tb, last.Err != nil, "%.200s: went through (%d rows affected), want an error", text, last.Affected)
 	return last.Err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
@@ -61,9 +62,8 @@ func TestReadColumns(t *testing.T) {
 		reply, err := wire.ReadPrepare(tt.in, uint64(mysql.CLIENT_DEPRECATE_EOF))
 		d, err := readColumns(&reply, err)
 		got, id := d.table, reply.ID
-		if diff := cmp.Diff(tt.want, got); diff != "" || id != tt.id || !says(err, tt.wantErr) {
-			t.Errorf("%s: statement %d, error %v; want %d, %q; columns (-want +got):\n%s", tt.name, id, err, tt.id, tt.wantErr, diff)
-		}
+		diff := cmp.Diff(tt.want, got)
+		assert.True(t, diff == "" && id == tt.id && says(err, tt.wantErr), "%s: statement %d, error %v; want %d, %q; columns (-want +got):\n%s", tt.name, id, err, tt.id, tt.wantErr, diff)
 	}
 }
 
@@ -124,13 +124,9 @@ func TestTypeNames(t *testing.T) {
 		{"BIGINT", columnType{code: mysql.MYSQL_TYPE_LONGLONG, length: 20, charset: 63}, 0},
 		{"number 255", columnType{code: 255}, 0},
 	} {
-		d, err := readColumns(&wire.PrepareReply{Prepared: wire.Prepared{Definitions: true}, Shown: wire.Definitions{Payloads: [][]byte{columnPayload("pid", tt.in)}}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := d.table.Columns[0]; got.Type != tt.want || got.Length != tt.length || got.UUID != (tt.want == "UUID") {
-			t.Errorf("%s of %d: got %+v", tt.want, tt.length, got)
-		}
+		d := assert.Of(readColumns(&wire.PrepareReply{Prepared: wire.Prepared{Definitions: true}, Shown: wire.Definitions{Payloads: [][]byte{columnPayload("pid", tt.in)}}}, nil)).Must(t)
+		got := d.table.Columns[0]
+		assert.True(t, got.Type == tt.want && got.Length == tt.length && got.UUID == (tt.want == "UUID"), "%s of %d: got %+v", tt.want, tt.length, got)
 	}
 }
 
@@ -141,9 +137,7 @@ func FuzzReadColumns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		reply, err := wire.ReadPrepare(in, uint64(mysql.CLIENT_DEPRECATE_EOF))
 		d, err := readColumns(&reply, err)
-		if (err == nil) != (d.table != nil) {
-			t.Errorf("table %v, error %v", d.table, err)
-		}
+		assert.True(t, (err == nil) == (d.table != nil), "table %v, error %v", d.table, err)
 	})
 }
 
@@ -188,8 +182,7 @@ func TestMaxID(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c, ok := wire.ParseColumn(columnPayload("id", tt.in), false)
-		if got := maxID(c); !ok || got != tt.want {
-			t.Errorf("%s holds ids up to %d; want %d", tt.name, got, tt.want)
-		}
+		got := maxID(c)
+		assert.True(t, ok && got == tt.want, "%s holds ids up to %d; want %d", tt.name, got, tt.want)
 	}
 }

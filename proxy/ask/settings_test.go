@@ -1,24 +1,23 @@
 package ask
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/facts"
 )
 
 func TestParseGreatest(t *testing.T) {
 	for in, want := range map[string]uint64{"": 0, "-5": 0, "0": 0, "17": 17, "18446744073709551615": math.MaxUint64} {
-		if got, err := parseGreatest(in); got != want || err != nil {
-			t.Errorf("parseGreatest(%q) = %d, %v; want %d", in, got, err, want)
-		}
+		assert.Of(parseGreatest(in)).Equal(t, fmt.Sprintf("parseGreatest(%q)", in), want)
 	}
 	for _, in := range []string{"x", "1.5", "18446744073709551616"} {
-		if got, err := parseGreatest(in); err == nil {
-			t.Errorf("parseGreatest(%q) = %d; want an error", in, got)
-		}
+		got, err := parseGreatest(in)
+		assert.True(t, err != nil, "parseGreatest(%q) = %d; want an error", in, got)
 	}
 }
 
@@ -31,15 +30,12 @@ func TestReadProbed(t *testing.T) {
 	}
 	good := row("ANSI_QUOTES", "gbk", "73686f70", "2", "1048576", "1", "17", "latin1")
 	want := facts.Probed{SQLMode: "ANSI_QUOTES", Charset: "gbk", Connection: "latin1", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17, Folds: true}
-	if got, ok := readProbed(good); !ok || cmp.Diff(want, got) != "" {
-		t.Errorf("%+v, %v; want %+v", got, ok, want)
-	}
-	if got, _ := readProbed(row("", "gbk", "73", "1", "1", "2", "0", "gbk")); !got.Folds {
-		t.Error("lower_case_table_names=2 does not fold")
-	}
+	got, ok := readProbed(good)
+	assert.True(t, ok && cmp.Diff(want, got) == "", "%+v, %v; want %+v", got, ok, want)
+	got, _ = readProbed(row("", "gbk", "73", "1", "1", "2", "0", "gbk"))
+	assert.True(t, got.Folds, "lower_case_table_names=2 does not fold")
 	for _, bad := range [][][]byte{nil, good[:7], row("", "gbk", "73", "x", "1", "0", "0", "gbk"), row("", "gbk", "73", "0", "1", "0", "0", "gbk"), row("", "gbk", "73", "1", "", "0", "0", "gbk"), row("", "gbk", "73", "1", "1", "0", "", "gbk")} {
-		if p, ok := readProbed(bad); ok {
-			t.Errorf("%q is understood as %+v", bad, p)
-		}
+		p, ok := readProbed(bad)
+		assert.True(t, !ok, "%q is understood as %+v", bad, p)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -111,15 +112,11 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(tt.want, tt.server.asked); diff != "" {
-			t.Errorf("%s: questions (-want +got):\n%s", name, diff)
-		}
-		if (f.Err != nil) != (tt.err != 0) || f.Err != nil && f.Err.Code != tt.err {
-			t.Errorf("%s: refused by %v, want %d", name, f.Err, tt.err)
-		}
-		if base, err := f.Series("id", rewriter.Name{}); err != nil || string(base.Table) != tt.base {
-			t.Errorf("%s: the ids are of the series of %q, %v; want %q", name, base.Table, err, tt.base)
-		}
+		diff := cmp.Diff(tt.want, tt.server.asked)
+		assert.True(t, diff == "", "%s: questions (-want +got):\n%s", name, diff)
+		assert.True(t, (f.Err != nil) == (tt.err != 0) && (f.Err == nil || f.Err.Code == tt.err), "%s: refused by %v, want %d", name, f.Err, tt.err)
+		base, err := f.Series("id", rewriter.Name{})
+		assert.True(t, err == nil && string(base.Table) == tt.base, "%s: the ids are of the series of %q, %v; want %q", name, base.Table, err, tt.base)
 		if f.Err != nil {
 			continue
 		}

@@ -3,6 +3,8 @@ package bridge
 import (
 	"bytes"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // victim is a client over TLS whose server is an enemy, who says what he likes when he likes. It says
@@ -20,9 +22,7 @@ type victim struct {
 // ToServer has the server say the next thing before it has read this, and while the password is in
 // our hands.
 func (v *victim) ToServer(payload []byte) error {
-	if bytes.Contains(payload, []byte(secret)) {
-		v.t.Errorf("the password went on in clear: %q", payload)
-	}
+	assert.True(v.t, !bytes.Contains(payload, []byte(secret)), "the password went on in clear: %q", payload)
 	v.step()
 	return nil
 }

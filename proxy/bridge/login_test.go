@@ -8,11 +8,14 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/assert"
 )
 
 const (
@@ -68,14 +71,10 @@ func (c *conversation) Await(key <-chan []byte) (text []byte, ok bool) {
 // client gives the login a packet of the client, which must be wiped.
 func (c *conversation) client(payload []byte) error {
 	c.t.Helper()
-	if !c.login.Expects() {
-		c.t.Errorf("%q is not expected", payload)
-	}
+	assert.True(c.t, c.login.Expects(), "%q is not expected", payload)
 	payload = bytes.Clone(payload)
 	err := c.login.FromClient(payload, c)
-	if !bytes.Equal(payload, make([]byte, len(payload))) {
-		c.t.Errorf("%q is left of what the client said", payload)
-	}
+	assert.True(c.t, bytes.Equal(payload, make([]byte, len(payload))), "%q is left of what the client said", payload)
 	return err
 }
 
@@ -86,9 +85,7 @@ func asked(t testing.TB, sides Sides, name string) *conversation {
 	if name == sha256 {
 		packet = []byte("\xfe" + name + "\x00" + salt + "\x00")
 	}
-	if v := c.login.FromServer(packet); v != Passes {
-		t.Fatalf("verdict %d", v)
-	}
+	assert.MustEqual(t, "verdict", c.login.FromServer(packet), Passes)
 	return c
 }
 
@@ -99,19 +96,13 @@ func TestServerEncrypts(t *testing.T) {
 		name = strings.TrimSpace(name)
 		c := asked(t, sides, name)
 		before := c.login.Shift()
-		if err := c.client([]byte(secret + "\x00")); err != nil {
-			t.Fatal(err)
-		}
-		if len(c.toServer) != 2 || !bytes.Equal(c.toServer[0], []byte{plugins[name].ask}) || c.toClient != nil {
-			t.Fatalf("%s: server %q, client %q", name, c.toServer, c.toClient)
-		}
+		assert.Must(t, c.client([]byte(secret+"\x00")))
+		assert.MustTrue(t, len(c.toServer) == 2 && bytes.Equal(c.toServer[0], []byte{plugins[name].ask}) && c.toClient == nil, "%s: server %q, client %q", name, c.toServer, c.toClient)
 		text, err := rsa.DecryptOAEP(sha1.New(), nil, keys().server.private, c.toServer[1], nil)
 		for i := range text {
 			text[i] ^= salt[i%len(salt)]
 		}
-		if err != nil || string(text) != secret+"\x00" {
-			t.Errorf("%s: the server read %q, %v", name, text, err)
-		}
+		assert.True(t, err == nil && string(text) == secret+"\x00", "%s: the server read %q, %v", name, text, err)
 		if c.login.Expects() || c.login.Shift() != before-2 {
 			t.Errorf("%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
 		}
@@ -128,14 +119,8 @@ func TestClientEncrypts(t *testing.T) {
 			t.Fatalf("%s: %v, client %q", name, err, c.toClient)
 		}
 		block, _ := pem.Decode(c.toClient[0][1:])
-		public, err := x509.ParsePKIXPublicKey(block.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sealed, err := mysql.EncryptPassword(secret, []byte(salt), public.(*rsa.PublicKey))
-		if err != nil {
-			t.Fatal(err)
-		}
+		public := assert.Of(x509.ParsePKIXPublicKey(block.Bytes)).Must(t)
+		sealed := assert.Of(mysql.EncryptPassword(secret, []byte(salt), public.(*rsa.PublicKey))).Must(t)
 		if err := c.client(sealed); err != nil || len(c.toServer) != 1 || string(c.toServer[0]) != secret+"\x00" {
 			t.Errorf("%s: %v, server %q", name, err, c.toServer)
 		}
@@ -155,9 +140,7 @@ func TestNothingToBridge(t *testing.T) {
 				t.Errorf("%s: %q: verdict %d, expects %t", name, packet, v, c.login.Expects())
 			}
 		}
-		if c.login.Blanks(name) {
-			t.Errorf("%s: what the client says first is blanked", name)
-		}
+		assert.True(t, !c.login.Blanks(name), "%s: what the client says first is blanked", name)
 	}
 	for _, packet := range []string{"\x02", "", "\x00"} { // it asks for the server's key, or has no password
 		c := asked(t, Sides{Socket, Plain}, cachingSHA2)
@@ -177,36 +160,25 @@ func TestExposed(t *testing.T) {
 			}
 		}
 	}
-	if !New(Sides{TLS, Plain}, Greeting{}, nil).Blanks(sha256) || !New(Sides{Plain, TLS}, Greeting{}, nil).Blanks(sha256) {
-		t.Error("sha256_password: what the client says first reaches the server")
-	}
+	assert.True(t, New(Sides{TLS, Plain}, Greeting{}, nil).Blanks(sha256) && New(Sides{Plain, TLS}, Greeting{}, nil).Blanks(sha256), "sha256_password: what the client says first reaches the server")
 }
 
 // TestBadBlocks: the server denies what is no password, and it is not the empty one either.
 func TestBadBlocks(t *testing.T) {
 	sealed := func(text string, size int) []byte {
-		private, err := rsa.GenerateKey(rand.Reader, size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		block, err := mysql.EncryptPassword(text, []byte(salt), &private.PublicKey)
-		if err != nil {
-			t.Fatal(err)
-		}
+		private := assert.Of(rsa.GenerateKey(rand.Reader, size)).Must(t)
+		block := assert.Of(mysql.EncryptPassword(text, []byte(salt), &private.PublicKey)).Must(t)
 		return block
 	}
 	empty := make([]byte, 1)
 	mix(empty, []byte(salt))
 	nothing, err := rsa.EncryptOAEP(sha1.New(), rand.Reader, &keys().own.private.PublicKey, empty, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	own := &keys().own.private.PublicKey
 	zero := []byte{1} // a block that begins with a zero is the same number without it
 	for zero[0] != 0 {
-		if zero, err = mysql.EncryptPassword(secret, []byte(salt), own); err != nil {
-			t.Fatal(err)
-		}
+		zero, err = mysql.EncryptPassword(secret, []byte(salt), own)
+		assert.Must(t, err)
 	}
 	for what, block := range map[string][]byte{
 		"without its zero": zero[1:], "with a zero more": append([]byte{0}, zero...),
@@ -214,9 +186,7 @@ func TestBadBlocks(t *testing.T) {
 		"another key": sealed(secret, keyBits), "another size": sealed(secret, 1024), "an empty password": nothing,
 	} {
 		c := asked(t, Sides{Plain, TLS}, cachingSHA2)
-		if err := c.client([]byte{2}); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, c.client([]byte{2}))
 		if err := c.client(block); err != nil || len(c.toServer) != 1 || len(c.toServer[0]) < 20 || strings.Contains(string(c.toServer[0]), secret) {
 			t.Errorf("%s: %v, server %q", what, err, c.toServer)
 		}
@@ -252,18 +222,14 @@ func TestUnbridged(t *testing.T) {
 	}
 	short := New(Sides{TLS, Plain}, Greeting{Plugin: cachingSHA2, Nonce: []byte("short")}, nil)
 	short.FromServer([]byte{1, 4})
-	if err := short.FromClient([]byte("x\x00"), c); err == nil || !strings.Contains(err.Error(), "cut off") {
-		t.Errorf("a nonce of five bytes: %v", err)
-	}
+	assert.Fails(t, "a nonce of five bytes", short.FromClient([]byte("x\x00"), c), "cut off")
 }
 
 // TestDue: while the client's password is due the server changes nothing of what becomes of it.
 func TestDue(t *testing.T) {
 	for _, packet := range []string{"\x01\x04", "\x01x", "", "\x02", "\xfemysql_native_password\x00" + salt, "\x00\x00\x00\x02\x00\x00\x00"} {
 		c := asked(t, Sides{TLS, Plain}, cachingSHA2)
-		if v := c.login.FromServer([]byte(packet)); v != Untimely {
-			t.Errorf("%q: verdict %d", packet, v)
-		}
+		assert.Equal(t, fmt.Sprintf("%q: verdict", packet), c.login.FromServer([]byte(packet)), Untimely)
 		c.login.Over()
 		if err := c.client([]byte(secret + "\x00")); err == nil || c.toServer != nil {
 			t.Errorf("%q: %v, server %q", packet, err, c.toServer)
@@ -281,9 +247,7 @@ func TestDue(t *testing.T) {
 		}
 	}
 	c := begin(t, Sides{TLS, Plain}, "dialog") // named by the client, and no switch
-	if v := c.login.FromServer([]byte("\x02Password: ")); v != Refused {
-		t.Errorf("a question for the password: verdict %d", v)
-	}
+	assert.Equal(t, "a question for the password: verdict", c.login.FromServer([]byte("\x02Password: ")), Refused)
 }
 
 // FuzzLogin plays packets of hostile clients and servers. Neither ends the program, no password that
@@ -310,9 +274,8 @@ func FuzzLogin(f *testing.F) {
 			from, payload := step[0], step[1:min(len(step), MaxPacket)]
 			if from == 's' {
 				due := c.login.Due()
-				if v := c.login.FromServer(payload); due && (v != Untimely || !c.login.Due()) {
-					t.Errorf("%q while the password is due: verdict %d", payload, v)
-				}
+				v := c.login.FromServer(payload)
+				assert.True(t, !due || v == Untimely && c.login.Due(), "%q while the password is due: verdict %d", payload, v)
 				continue
 			}
 			if !c.login.Expects() {
@@ -324,20 +287,15 @@ func FuzzLogin(f *testing.F) {
 			}
 			said := bytes.Clone(payload)
 			err := c.login.FromClient(payload, c)
-			if _, ours := errors.AsType[Error](err); err != nil && !ours {
-				t.Fatalf("%v", err)
-			}
+			_, ours := errors.AsType[Error](err)
+			assert.MustTrue(t, err == nil || ours, "%v", err)
 			for _, packet := range c.toServer {
-				if sides.Server == Plain && len(said) > 1 && bytes.Contains(packet, said) {
-					t.Errorf("%q went on in clear as %q", said, packet)
-				}
+				assert.True(t, sides.Server != Plain || len(said) <= 1 || !bytes.Contains(packet, said), "%q went on in clear as %q", said, packet)
 			}
 		}
 		late := c.login.Expects() // for good
 		c.login.Over()
 		c.login.Again(cachingSHA2)
-		if c.login.Expects() != late || c.login.Shift() != 0 {
-			t.Error("it does not begin anew")
-		}
+		assert.True(t, c.login.Expects() == late && c.login.Shift() == 0, "it does not begin anew")
 	})
 }

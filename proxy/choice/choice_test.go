@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 var errDown = errors.New("connection refused")
@@ -97,9 +99,8 @@ func (w *world) goes(t *testing.T, to int, tried, asked []int) {
 
 func (w *world) used(t *testing.T, name string, switches uint64) {
 	t.Helper()
-	if n, s := w.Used(); n != name || s != switches {
-		t.Errorf("used is %s after %d switches, want %s after %d", n, s, name, switches)
-	}
+	n, s := w.Used()
+	assert.True(t, n == name && s == switches, "used is %s after %d switches, want %s after %d", n, s, name, switches)
 }
 
 // TestFirstThatAccepts: a server that refuses comes behind the others for a while, and is tried by
@@ -138,9 +139,7 @@ func TestOneServer(t *testing.T) {
 	delete(w.down, 0)
 	w.tried = nil
 	w.goes(t, 0, []int{0}, nil)
-	if w.Problem() != nil {
-		t.Errorf("problem %v", w.Problem())
-	}
+	assert.NoError(t, w.Problem(), "problem")
 }
 
 // TestWritable: read-only servers are passed over; what a server said is believed for a while,
@@ -172,12 +171,9 @@ func TestWritable(t *testing.T) {
 		w.Doubt()
 		time.Sleep(time.Millisecond)
 		_, err := w.try(t.Context())
-		if err == nil || err.Error() != "a: connection refused; b: read-only" || !errors.Is(err, errDown) || !errors.Is(err, ErrReadOnly) {
-			t.Errorf("got %v", err)
-		}
-		if p := w.Problem(); p == nil || p.Error() != err.Error() {
-			t.Errorf("problem %v", p)
-		}
+		assert.True(t, err != nil && err.Error() == "a: connection refused; b: read-only" && errors.Is(err, errDown) && errors.Is(err, ErrReadOnly), "got %v", err)
+		p := w.Problem()
+		assert.True(t, p != nil && p.Error() == err.Error(), "problem %v", p)
 		w.used(t, "b", 1)
 
 		// The standby is promoted: at most refusedFor later sessions go there.
@@ -185,9 +181,7 @@ func TestWritable(t *testing.T) {
 		time.Sleep(refusedFor)
 		w.tried, w.asked = nil, nil
 		w.goes(t, 1, []int{1}, []int{1})
-		if p := w.Problem(); p != nil {
-			t.Errorf("problem %v", p)
-		}
+		assert.NoError(t, w.Problem(), "problem")
 	})
 }
 
@@ -202,18 +196,14 @@ func TestSlowAnswer(t *testing.T) {
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
-				if got, err := w.try(t.Context()); got != 1 {
-					t.Errorf("session goes to %d: %v", got, err)
-				}
+				got, err := w.try(t.Context())
+				assert.True(t, got == 1, "session goes to %d: %v", got, err)
 			})
 		}
 		all.Wait()
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("took %v", took)
-		}
-		if n := len(w.asked); n > 3 {
-			t.Errorf("asked %d times", n)
-		}
+		assert.LessOrEqual(t, "took", time.Since(began), 3*time.Second)
+		n := len(w.asked)
+		assert.True(t, n <= 3, "asked %d times", n)
 	})
 }
 
@@ -233,9 +223,8 @@ func TestGone(t *testing.T) {
 	if got, err := w.try(t.Context()); got != -1 || !errors.Is(err, syscall.EMFILE) || !slices.Equal(w.tried, []int{0}) {
 		t.Errorf("session goes to %d (%v), tried %v", got, err, w.tried)
 	}
-	if order := w.order(); order[0] != 0 {
-		t.Errorf("order %v", order)
-	}
+	order := w.order()
+	assert.True(t, order[0] == 0, "order %v", order)
 }
 
 // TestSilent: one that does not say in time whether it takes writes is given up, by all who wait for
@@ -250,18 +239,14 @@ func TestSilent(t *testing.T) {
 		for i := range 50 {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				if got, err := w.try(t.Context()); got != 1 {
-					t.Errorf("session goes to %d: %v", got, err)
-				}
+				got, err := w.try(t.Context())
+				assert.True(t, got == 1, "session goes to %d: %v", got, err)
 			})
 		}
 		all.Wait()
-		if took := time.Since(began); took > each+time.Second {
-			t.Errorf("took %v", took)
-		}
-		if p := w.Status()[0].Problem; p == nil || p.Error() != "no answer within 10s" {
-			t.Errorf("problem %v", p)
-		}
+		assert.LessOrEqual(t, "took", time.Since(began), each+time.Second)
+		p := w.Status()[0].Problem
+		assert.True(t, p != nil && p.Error() == "no answer within 10s", "problem %v", p)
 	})
 }
 
@@ -279,13 +264,10 @@ func TestChecksAndSessions(t *testing.T) {
 			check()
 			w.used(t, "b", 0)
 			time.Sleep(time.Second)
-			if got, err := w.try(t.Context()); got != 1 {
-				t.Fatalf("session goes to %d: %v", got, err)
-			}
+			got, err := w.try(t.Context())
+			assert.MustTrue(t, got == 1, "session goes to %d: %v", got, err)
 		}
-		if n := len(w.tried); n > 60+60/5+2 {
-			t.Errorf("%d tries of 60 sessions", n)
-		}
+		assert.LessOrEqual(t, "tries of 60 sessions", len(w.tried), 60+60/5+2)
 		delete(w.down, 0)
 		w.tried = nil
 		time.Sleep(2 * pause)
@@ -312,18 +294,15 @@ func TestCheck(t *testing.T) {
 	for _, s := range w.Status() {
 		got = append(got, fmt.Sprint(s.Name, s.Used, s.Problem))
 	}
-	if text := strings.Join(got, " "); text != "atrue <nil> bfalse read-only cfalse connection refused" {
-		t.Error(text)
-	}
+	assert.Equal(t, `strings.Join(got, " ")`, strings.Join(got, " "), "atrue <nil> bfalse read-only cfalse connection refused")
 	w.down[0] = errDown
 	w.Check(t.Context(), each, 0, func(context.Context) error { return errDown })
 	w.readOnly[1] = false
 	time.Sleep(refusedFor)
 	w.Check(t.Context(), each, 1, func(context.Context) error { return nil })
 	w.used(t, "b", 1)
-	if p := w.Problem(); p != nil || w.String() != "a, b, c" {
-		t.Errorf("problem %v of %s", p, w)
-	}
+	p := w.Problem()
+	assert.True(t, p == nil && w.String() == "a, b, c", "problem %v of %s", p, w)
 }
 
 // TestOnlyServerRefuses: the only server is there when it refuses a session, and is not when nobody

@@ -3,6 +3,7 @@ package compress
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/wire"
 )
 
@@ -21,10 +23,7 @@ func methods(tb testing.TB) map[string]Method {
 	tb.Helper()
 	all := map[string]Method{"zlib": Zlib()}
 	for name, level := range map[string]byte{"zstd 1": 1, "zstd 3": 3, "zstd 22": 22} {
-		m, err := Zstd(level)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		m := assert.Of(Zstd(level)).Must(tb)
 		all[name] = m
 	}
 	return all
@@ -53,9 +52,7 @@ func after(tb testing.TB, m Method, in []byte, next what) (*Conn, *stream) {
 	tb.Helper()
 	s := &stream{in: bytes.NewReader(in)}
 	c := New(s, m, func() bool { return bool(next) })
-	if err := c.End(nil); err != nil {
-		tb.Fatal(err)
-	}
+	assert.Must(tb, c.End(nil))
 	return c, s
 }
 
@@ -66,9 +63,7 @@ func packets(tb testing.TB, m Method, first byte, plain []byte, size int) []byte
 	c, s := after(tb, m, nil, commandNext)
 	c.numbers.next = first
 	for piece := range slices.Chunk(plain, size) {
-		if err := c.send(piece); err != nil {
-			tb.Fatal(err)
-		}
+		assert.Must(tb, c.send(piece))
 	}
 	return s.out.Bytes()
 }
@@ -88,9 +83,7 @@ func TestRoundTrip(t *testing.T) {
 				}
 				c, _ := after(t, m, packets(t, m, 0, plain, size), commandNext)
 				got, err := io.ReadAll(c)
-				if err != nil || !bytes.Equal(got, plain) {
-					t.Errorf("%s, %d bytes in pieces of %d: %d bytes came out: %v", name, len(plain), size, len(got), err)
-				}
+				assert.True(t, err == nil && bytes.Equal(got, plain), "%s, %d bytes in pieces of %d: %d bytes came out: %v", name, len(plain), size, len(got), err)
 			}
 		}
 	}
@@ -116,24 +109,18 @@ func TestSwitch(t *testing.T) {
 		}()
 		say := func(b []byte, want []byte) {
 			t.Helper()
-			if _, err := client.Write(b); err != nil {
-				t.Fatal(err)
-			}
-			if got := <-read; !bytes.Equal(got, want) {
-				t.Fatalf("%s: %x came out of %x", name, got, b)
-			}
+			assert.Of(client.Write(b)).Must(t)
+			got := <-read
+			assert.MustTrue(t, bytes.Equal(got, want), "%s: %x came out of %x", name, got, b)
 		}
 		hear := func(write func() error, want []byte) {
 			t.Helper()
 			failed := make(chan error)
 			go func() { failed <- write() }()
 			got := make([]byte, len(want))
-			if _, err := io.ReadFull(client, got); err != nil || !bytes.Equal(got, want) {
-				t.Fatalf("%s: the client got %x, want %x: %v", name, got, want, err)
-			}
-			if err := <-failed; err != nil {
-				t.Fatal(err)
-			}
+			_, err := io.ReadFull(client, got)
+			assert.MustTrue(t, err == nil && bytes.Equal(got, want), "%s: the client got %x, want %x: %v", name, got, want, err)
+			assert.Must(t, <-failed)
 		}
 		password, more, ok := wire.AppendPacket(nil, 3, []byte("password")), wire.AppendPacket(nil, 4, []byte{1, 3}), wire.AppendPacket(nil, 5, []byte{0, 0, 0, 2, 0, 0, 0})
 		say(password, password)
@@ -155,13 +142,10 @@ func TestSwitch(t *testing.T) {
 func TestEarly(t *testing.T) {
 	s := &stream{in: bytes.NewReader(wire.AppendPacket(nil, 0, []byte("\x03SELECT 1")))}
 	_, err := New(s, Zlib(), nil).Read(make([]byte, 100))
-	if bad, ok := errors.AsType[*Error](err); !ok || bad.Code != 1156 {
-		t.Error(err)
-	}
+	bad, ok := errors.AsType[*Error](err)
+	assert.True(t, ok && bad.Code == 1156, "%v", err)
 	s = &stream{in: bytes.NewReader(wire.AppendPacket(nil, 1, make([]byte, maxLogin+1)))}
-	if _, err := New(s, Zlib(), nil).Read(make([]byte, 100)); !errors.Is(err, wire.ErrPacketTooLarge) {
-		t.Error(err)
-	}
+	assert.Of(New(s, Zlib(), nil).Read(make([]byte, 100))).ErrorIs(t, "New(s, Zlib(), nil).Read(make([]byte, 100))", wire.ErrPacketTooLarge)
 }
 
 // packet is a compressed packet with the header that is said.
@@ -208,12 +192,8 @@ func TestHostile(t *testing.T) {
 			runtime.ReadMemStats(&behind)
 			spent := behind.TotalAlloc - before.TotalAlloc
 			bad, ok := errors.AsType[*Error](err)
-			if tt.code == 0 && !errors.Is(err, io.ErrUnexpectedEOF) || tt.code != 0 && (!ok || bad.Code != tt.code) {
-				t.Errorf("%s: %s: %v", name, tt.what, err)
-			}
-			if spent > 1<<20 {
-				t.Errorf("%s: %s takes %d bytes", name, tt.what, spent)
-			}
+			assert.True(t, (tt.code != 0 || errors.Is(err, io.ErrUnexpectedEOF)) && (tt.code == 0 || ok && bad.Code == tt.code), "%s: %s: %v", name, tt.what, err)
+			assert.True(t, spent <= 1<<20, "%s: %s takes %d bytes", name, tt.what, spent)
 		}
 	}
 }
@@ -254,23 +234,17 @@ func TestNumbers(t *testing.T) {
 				b = append(b, 1, 0, 0, k, 'x')
 			}
 			if s.from == 'c' {
-				if !n.take(s.number, in.inside(), s.answers) {
-					t.Errorf("%s: number %d of the client is refused", name, s.number)
-				}
+				assert.True(t, n.take(s.number, in.inside(), s.answers), "%s: number %d of the client is refused", name, s.number)
 				n.toServer(&in, b)
 			} else {
 				b = n.toClient(&out, b, &space)
-				if got := n.draw(); got != s.number {
-					t.Errorf("%s: step %d: the client gets number %d, want %d", name, i, got, s.number)
-				}
+				assert.Equal(t, fmt.Sprintf("%s: step %d: the client gets number", name, i), n.draw(), s.number)
 			}
 			var got []byte
 			for frame := range slices.Chunk(b, 5) {
 				got = append(got, frame[3])
 			}
-			if diff := cmp.Diff(s.gets, got); diff != "" {
-				t.Errorf("%s: step %d: %s", name, i, diff)
-			}
+			assert.Equal(t, fmt.Sprintf("%s: step %d", name, i), cmp.Diff(s.gets, got), "")
 		}
 	}
 }
@@ -281,35 +255,28 @@ func TestTurns(t *testing.T) {
 	var n numbers
 	take := func(seq byte, next what) {
 		t.Helper()
-		if !n.take(seq, false, bool(next)) {
-			t.Fatalf("number %d is refused", seq)
-		}
+		assert.MustTrue(t, n.take(seq, false, bool(next)), "number %d is refused", seq)
 	}
 	take(0, commandNext)
 	for range 255 {
 		n.draw()
 	}
 	take(0, answerNext) // the first packet of a file
-	if !n.answer {
-		t.Error("a file is taken for a command")
-	}
+	assert.True(t, n.answer, "a file is taken for a command")
 	for i := range 1000 {
 		take(byte(i+1), answerNext)
 	}
-	if n.take(0, false, true); n.answer {
-		t.Error("a command is taken for a file")
-	}
+	n.take(0, false, true)
+	assert.True(t, !n.answer, "a command is taken for a file")
 }
 
 // TestIdle holds what a session keeps beside its connection while it waits.
 func TestIdle(t *testing.T) {
-	if n := unsafe.Sizeof(Conn{}); n > 192 {
-		t.Errorf("a connection takes %d bytes, want 192 at most", n)
-	}
+	n := unsafe.Sizeof(Conn{})
+	assert.True(t, n <= 192, "a connection takes %d bytes, want 192 at most", n)
 	c, _ := after(t, Zlib(), packets(t, Zlib(), 0, wire.AppendPacket(nil, 0, make([]byte, 1000)), 2000), commandNext)
-	if _, err := io.ReadFull(c, make([]byte, 1004)); err != nil || c.in.box != nil {
-		t.Errorf("a buffer is held behind what was read: %v", err)
-	}
+	_, err := io.ReadFull(c, make([]byte, 1004))
+	assert.True(t, err == nil && c.in.box == nil, "a buffer is held behind what was read: %v", err)
 }
 
 // FuzzRead: whatever a client sends, reading ends, and gives no more than can be in it.
@@ -323,9 +290,7 @@ func FuzzRead(f *testing.F) {
 		for name, m := range methods(t) {
 			c, _ := after(t, m, in, what(answers))
 			n, err := io.Copy(io.Discard, c)
-			if err == nil && n > int64(m.most(len(in)))+int64(len(in)) {
-				t.Errorf("%s: %d bytes came out of %d", name, n, len(in))
-			}
+			assert.True(t, err != nil || n <= int64(m.most(len(in)))+int64(len(in)), "%s: %d bytes came out of %d", name, n, len(in))
 		}
 	})
 }
@@ -348,8 +313,7 @@ func FuzzCut(f *testing.F) {
 			}
 			return at
 		}
-		if diff := cmp.Diff(find(b), find(slices.Collect(slices.Chunk(b, int(size)+1))...)); diff != "" {
-			t.Error(diff)
-		}
+		diff := cmp.Diff(find(b), find(slices.Collect(slices.Chunk(b, int(size)+1))...))
+		assert.True(t, diff == "", "%v", diff)
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // fakes are addresses that take a connect after a time, or refuse it.
@@ -105,32 +107,19 @@ func TestRace(t *testing.T) {
 // TestDial names in its error each address of a name, and why it was not taken.
 func TestDial(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	to := address{"tcp", strings.Replace(l.Addr().String(), "127.0.0.1", "localhost", 1)}
-	c, err := Dial(t.Context(), to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := assert.Of(Dial(t.Context(), to)).Must(t)
 	c.Close()
 	l.Close()
 	_, err = Dial(t.Context(), to)
-	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:") || !errors.Is(err, syscall.ECONNREFUSED) || Ours(err) {
-		t.Errorf("got %v", err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "127.0.0.1:") && errors.Is(err, syscall.ECONNREFUSED) && !Ours(err), "got %v", err)
 	_, err = Dial(t.Context(), address{"tcp", "no-such-host.invalid:3306"})
-	if err == nil || !strings.Contains(err.Error(), "no-such-host.invalid") {
-		t.Errorf("got %v", err)
-	}
+	assert.Fails(t, "err", err, "no-such-host.invalid")
 	_, err = Dial(t.Context(), address{"unix", t.TempDir() + "/none"})
-	if !errors.Is(err, syscall.ENOENT) {
-		t.Errorf("got %v", err)
-	}
+	assert.True(t, errors.Is(err, syscall.ENOENT), "got %v", err)
 	both := Failed{errors.New("dial tcp [::1]:1: connect: connection refused"), syscall.EMFILE}
-	if both.Error() != "dial tcp [::1]:1: connect: connection refused; too many open files" || !Ours(both) {
-		t.Errorf("got %v", both)
-	}
+	assert.True(t, both.Error() == "dial tcp [::1]:1: connect: connection refused; too many open files" && Ours(both), "got %v", both)
 }
 
 type address struct{ network, text string }
@@ -143,8 +132,7 @@ func TestResolve(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:3306": "127.0.0.1:3306", "[::1]:3306": "[::1]:3306", "[fe80::1%eth0]:3306": "[fe80::1%eth0]:3306", "[::ffff:192.0.2.1]:3306": "192.0.2.1:3306",
 	} {
-		if got, err := Resolve(t.Context(), "tcp", address); err != nil || len(got) != 1 || got[0] != want {
-			t.Errorf("%s: %q, %v, want %s", address, got, err, want)
-		}
+		got, err := Resolve(t.Context(), "tcp", address)
+		assert.True(t, err == nil && len(got) == 1 && got[0] == want, "%s: %q, %v, want %s", address, got, err, want)
 	}
 }

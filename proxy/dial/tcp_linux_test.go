@@ -2,33 +2,28 @@ package dial
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"idproxy/integration/assert"
 )
 
 // TestApply reads the options of a socket back.
 func TestApply(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := assert.Of(net.Dial("tcp", l.Addr().String())).Must(t)
 	defer c.Close()
 	type options struct{ on, idle, interval, count, timeout int }
 	read := func() (o options) {
 		raw, err := c.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := raw.Control(func(fd uintptr) {
+		assert.Must(t, err)
+		assert.Must(t, raw.Control(func(fd uintptr) {
 			for _, one := range []struct {
 				level, name int
 				into        *int
@@ -39,13 +34,10 @@ func TestApply(t *testing.T) {
 				{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, &o.count},
 				{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, &o.timeout},
 			} {
-				if *one.into, err = unix.GetsockoptInt(int(fd), one.level, one.name); err != nil {
-					t.Error(err)
-				}
+				*one.into, err = unix.GetsockoptInt(int(fd), one.level, one.name)
+				assert.NoError(t, err)
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return o
 	}
 	for _, tt := range []struct {
@@ -56,25 +48,16 @@ func TestApply(t *testing.T) {
 		{TCP{Keepalive: time.Second, UserTimeout: 1500 * time.Millisecond}, options{1, 1, 1, 3, 1500}},
 		{TCP{Keepalive: 10 * time.Minute, UserTimeout: time.Minute}, options{1, 600, 200, 3, 60000}},
 	} {
-		if err := tt.set.Apply(c); err != nil {
-			t.Fatal(err)
-		}
-		if got := read(); got != tt.want {
-			t.Errorf("%+v: got %+v, want %+v", tt.set, got, tt.want)
-		}
+		assert.Must(t, tt.set.Apply(c))
+		assert.Equal(t, fmt.Sprintf("%+v", tt.set), read(), tt.want)
 	}
-	if err := (TCP{}).Apply(c); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(); got.on != 0 || got.timeout != 0 {
-		t.Errorf("switched off: %+v", got)
-	}
+	assert.Must(t, (TCP{}).Apply(c))
+	got := read()
+	assert.True(t, got.on == 0 && got.timeout == 0, "switched off: %+v", got)
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if err := (TCP{Keepalive: time.Second}).Apply(a); err != nil {
-		t.Errorf("no socket: %v", err)
-	}
+	assert.NoError(t, (TCP{Keepalive: time.Second}).Apply(a), "no socket")
 }
 
 // TestSlowReader: a peer that is there and does not read is cut by UserTimeout, and not by Keepalive.
@@ -87,36 +70,24 @@ func TestSlowReader(t *testing.T) {
 		{TCP{Keepalive: time.Second, UserTimeout: 2 * time.Second}, true},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		defer l.Close()
-		silent, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		silent := assert.Of(net.Dial("tcp", l.Addr().String())).Must(t)
 		defer silent.Close()
 		c, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		defer c.Close()
-		if err := tt.set.Apply(c); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, tt.set.Apply(c))
 		wait := 6 * time.Second // more than Keepalive would take
 		if tt.cut {
 			wait = time.Minute
 		}
-		if err := c.SetWriteDeadline(time.Now().Add(wait)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, c.SetWriteDeadline(time.Now().Add(wait)))
 		block := make([]byte, 1<<20)
 		for err == nil {
 			_, err = c.Write(block)
 		}
-		if cut := errors.Is(err, unix.ETIMEDOUT); cut != tt.cut || !cut && !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%+v: %v", tt.set, err)
-		}
+		cut := errors.Is(err, unix.ETIMEDOUT)
+		assert.True(t, cut == tt.cut && (cut || errors.Is(err, os.ErrDeadlineExceeded)), "%+v: %v", tt.set, err)
 	}
 }

@@ -3,13 +3,14 @@ package draw
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"idproxy/idsource"
 	"idproxy/idsource/uuid"
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -47,28 +48,22 @@ func column(c *counter, most uint64, gene *rule.Gene) Column {
 func TestFill(t *testing.T) {
 	ids := make([]uint64, 3)
 	c := column(&counter{next: 98}, 100, nil)
-	if err := c.Fill(t.Context(), ids, 1); err != nil || !slices.Equal(ids, []uint64{98, 99, 100}) {
-		t.Errorf("%v, %v", ids, err)
-	}
-	if err := c.Fill(t.Context(), ids, 1); err == nil || !strings.Contains(err.Error(), "source s gave id 103, and the column holds at most 100") {
-		t.Errorf("ids above what the column holds: %v", err)
-	}
+	err := c.Fill(t.Context(), ids, 1)
+	assert.True(t, err == nil && slices.Equal(ids, []uint64{98, 99, 100}), "%v, %v", ids, err)
+	assert.Fails(t, "ids above what the column holds", c.Fill(t.Context(), ids, 1), "source s gave id 103, and the column holds at most 100")
 	c = column(&counter{next: 99}, 100, nil)
-	if held, err := c.Some(t.Context(), ids, 1); held != 2 || err != nil {
-		t.Errorf("%d ids that the column holds, %v; want 2", held, err)
-	}
-	if held, err := c.Some(t.Context(), ids, 1); held != 0 || err == nil {
-		t.Errorf("%d ids that the column holds, %v; want an error", held, err)
-	}
+	held, err := c.Some(t.Context(), ids, 1)
+	assert.True(t, held == 2 && err == nil, "%d ids that the column holds, %v; want 2", held, err)
+	held, err = c.Some(t.Context(), ids, 1)
+	assert.True(t, held == 0 && err != nil, "%d ids that the column holds, %v; want an error", held, err)
 }
 
 // What is too great for a number says nothing of a UUID.
 func TestFillWide(t *testing.T) {
 	c := Column{series: uuid.New(), rule: &rule.Rule{Source: "s", IDs: rule.UUID}}
 	ids := make([]uint64, 4)
-	if err := c.Fill(t.Context(), ids, 1); err != nil || slices.Contains(ids, 0) {
-		t.Errorf("%v, %v", ids, err)
-	}
+	err := c.Fill(t.Context(), ids, 1)
+	assert.True(t, err == nil && !slices.Contains(ids, 0), "%v, %v", ids, err)
 }
 
 func TestFillGenes(t *testing.T) {
@@ -76,19 +71,12 @@ func TestFillGenes(t *testing.T) {
 	ids := make([]uint64, 3)
 	source := &counter{next: 100}
 	c := column(source, math.MaxInt64, g)
-	if err := c.FillGenes(t.Context(), ids, []uint16{4, 3, 7}); err != nil || !slices.Equal(ids, []uint64{100, 115, 119}) {
-		t.Errorf("%v, %v", ids, err)
-	}
-	if err := c.FillGenes(t.Context(), ids, []uint16{1, 2}); err == nil {
-		t.Error("a gene too few: no error")
-	}
-	if source.next != 124 {
-		t.Errorf("refused ids were drawn: %d is next", source.next)
-	}
+	err := c.FillGenes(t.Context(), ids, []uint16{4, 3, 7})
+	assert.True(t, err == nil && slices.Equal(ids, []uint64{100, 115, 119}), "%v, %v", ids, err)
+	assert.Fails(t, "a gene too few: no error", c.FillGenes(t.Context(), ids, []uint16{1, 2}), "")
+	assert.True(t, source.next == 124, "refused ids were drawn: %d is next", source.next)
 	c = column(source, 130, g)
-	if err := c.FillGenes(t.Context(), ids, []uint16{1, 2, 3}); err == nil {
-		t.Errorf("ids above what the column holds: %v", ids)
-	}
+	assert.Fails(t, fmt.Sprintf("ids above what the column holds: %v", ids), c.FillGenes(t.Context(), ids, []uint16{1, 2, 3}), "")
 }
 
 // TestAsked counts from what was asked for, and leaves the source alone.
@@ -107,14 +95,11 @@ func TestAsked(t *testing.T) {
 	} {
 		a := tt.asked
 		asks := from.Asks(&a)
-		if err := asks.FillGenes(t.Context(), ids, []uint16{1, 2, 3}); err != nil || !slices.Equal(ids, tt.want) {
-			t.Errorf("%+v: %v, %v", tt.asked, ids, err)
-		}
+		err := asks.FillGenes(t.Context(), ids, []uint16{1, 2, 3})
+		assert.True(t, err == nil && slices.Equal(ids, tt.want), "%+v: %v, %v", tt.asked, ids, err)
 		asks.Return(500, 503)
 	}
-	if source.next != 100 || source.moved != 0 {
-		t.Errorf("the source stands at %d, and was moved past %d", source.next, source.moved)
-	}
+	assert.True(t, source.next == 100 && source.moved == 0, "the source stands at %d, and was moved past %d", source.next, source.moved)
 	from.rule.Explicit = rule.Advance
 	asks := from.Asks(&Asked{Next: 500, Increment: 1})
 	if err := asks.Fill(t.Context(), ids, 1); err != nil || source.moved != 502 {
@@ -136,12 +121,9 @@ func TestAdvance(t *testing.T) {
 func TestFrom(t *testing.T) {
 	refuses := errors.New("no such table")
 	sources := map[string]idsource.Source{"s": each{refuses}}
-	if _, err := From(sources, &rule.Rule{Source: "other"}, rewriter.Name{}, 1); err == nil || err.Error() != "there is no source other" {
-		t.Errorf("a source that is not there: %v", err)
-	}
-	if _, err := From(sources, &rule.Rule{Source: "s"}, rewriter.Name{Table: []byte("t")}, 1); !errors.Is(err, refuses) {
-		t.Errorf("a table without a series: %v", err)
-	}
+	_, err := From(sources, &rule.Rule{Source: "other"}, rewriter.Name{}, 1)
+	assert.True(t, err != nil && err.Error() == "there is no source other", "a source that is not there: %v", err)
+	assert.Of(From(sources, &rule.Rule{Source: "s"}, rewriter.Name{Table: []byte("t")}, 1)).ErrorIs(t, "a table without a series", refuses)
 }
 
 // each is a source that has a series for no table.

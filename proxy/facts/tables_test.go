@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -16,35 +17,24 @@ func TestTablesCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb := New()
 		key := tb.AppendKey(nil, []byte("Shop"), []byte("Orders"))
-		if string(key) != "Shop\x00Orders" {
-			t.Errorf("key %q", key)
-		}
+		assert.True(t, string(key) == "Shop\x00Orders", "key %q", key)
 		tb.Put(string(key), &Table{Name: "x", At: time.Now()})
 		time.Sleep(maxAge)
-		if tb.Get(key) == nil {
-			t.Error("facts forgotten too early")
-		}
+		assert.True(t, tb.Get(key) != nil, "facts forgotten too early")
 		time.Sleep(time.Second)
-		if tb.Get(key) != nil {
-			t.Error("facts believed for too long")
-		}
+		assert.True(t, tb.Get(key) == nil, "facts believed for too long")
 		tb.Put(string(key), &Table{At: time.Now()})
 		f, c, d := &Table{Name: "x"}, &rule.Rule{Column: "c"}, &rule.Rule{Column: "d"}
 		tb.Admit(AdmissionOf(f, c))
 		tb.Forget()
-		if tb.Get(key) != nil || !tb.IsAdmitted(f, c) || !tb.IsAdmitted(f, c) || tb.IsAdmitted(f, d) {
-			t.Error("forget: facts must go, admitted columns stay")
-		}
+		assert.True(t, tb.Get(key) == nil && tb.IsAdmitted(f, c) && tb.IsAdmitted(f, c) && !tb.IsAdmitted(f, d), "forget: facts must go, admitted columns stay")
 		tb.SetFold(true)
-		if key = tb.AppendKey([]byte("x"), []byte("Shop"), []byte("Orders")); string(key) != "xshop\x00orders" {
-			t.Errorf("folded key %q", key)
-		}
+		key = tb.AppendKey([]byte("x"), []byte("Shop"), []byte("Orders"))
+		assert.True(t, string(key) == "xshop\x00orders", "folded key %q", key)
 		for i := range maxTables + 1 {
 			tb.Put(string(binary.AppendUvarint(nil, uint64(i))), &Table{At: time.Now()})
 		}
-		if n := len(tb.tables); n > maxTables {
-			t.Errorf("%d facts kept", n)
-		}
+		assert.LessOrEqual(t, "facts kept", len(tb.tables), maxTables)
 	})
 }
 
@@ -53,14 +43,10 @@ func TestFactsOfAnOlderTableAreDropped(t *testing.T) {
 	tables := New()
 	asked := tables.Count()
 	tables.Put("a", testFacts(asked))
-	if tables.Get([]byte("a")) == nil {
-		t.Error("facts are not kept")
-	}
+	assert.True(t, tables.Get([]byte("a")) != nil, "facts are not kept")
 	tables.Forget()
 	tables.Put("a", testFacts(asked))
-	if tables.Get([]byte("a")) != nil {
-		t.Error("facts asked for before DDL are kept behind it")
-	}
+	assert.True(t, tables.Get([]byte("a")) == nil, "facts asked for before DDL are kept behind it")
 }
 
 func testFacts(changes uint64) *Table { return &Table{At: time.Now(), Changes: changes} }
@@ -78,9 +64,7 @@ func TestFailures(t *testing.T) {
 			for _, f := range failed {
 				got = append(got, f.Table)
 			}
-			if begun != columns || !slices.Equal(got, names) {
-				t.Errorf("%s: %d begun and %q failed, want %d and %q", what, begun, got, columns, names)
-			}
+			assert.True(t, begun == columns && slices.Equal(got, names), "%s: %d begun and %q failed, want %d and %q", what, begun, got, columns, names)
 		}
 		want("new", 0)
 		for _, name := range []string{"b", "a"} {
@@ -100,8 +84,7 @@ func TestFailures(t *testing.T) {
 		for i := range maxFailures + 1 {
 			tables.Fail(of(fmt.Sprint(i)), errors.New("denied"))
 		}
-		if _, failed := tables.Begun(); len(failed) > maxFailures {
-			t.Errorf("%d are remembered", len(failed))
-		}
+		_, failed := tables.Begun()
+		assert.True(t, len(failed) <= maxFailures, "%d are remembered", len(failed))
 	})
 }

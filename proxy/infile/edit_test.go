@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"idproxy/integration/assert"
 )
 
 // counter gives ids from 1001 on and notes explicit ones.
@@ -88,16 +90,12 @@ func TestEdit(t *testing.T) {
 		{"two columns", func(f *Format) { f.Columns = []Column{{Field: 1}, {Field: Absent}} }, "a,0\nb,7", "1001,a,1002\n1003,b,7"},
 	} {
 		f := form(test.change)
-		if err := f.Check(); err != nil {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		assert.NoError(t, f.Check(), test.name)
 		got, err := edited(f, test.in)
 		if test.name == "refused, MySQL" {
 			test.want = strings.TrimSuffix(test.want, "\nb") + got[len(strings.TrimSuffix(test.want, "\nb")):] // how much more is sent does not matter
 		}
-		if err != nil || got != test.want {
-			t.Errorf("%s: %q -> %q, %v; want %q", test.name, test.in, got, err, test.want)
-		}
+		assert.True(t, err == nil && got == test.want, "%s: %q -> %q, %v; want %q", test.name, test.in, got, err, test.want)
 		var out bytes.Buffer
 		if err := Edit(&out, iotest.OneByteReader(strings.NewReader(test.in)), f, &counter{}); err != nil || test.name != "refused, MySQL" && out.String() != got {
 			t.Errorf("%s, byte by byte: %q, %v; want %q", test.name, out.String(), err, got)
@@ -108,30 +106,20 @@ func TestEdit(t *testing.T) {
 func TestEditErrors(t *testing.T) {
 	f := form(nil)
 	var out bytes.Buffer
-	if err := Edit(&out, strings.NewReader("a\nb\nc\n"), f, &counter{most: 2}); !errors.Is(err, errOut) {
-		t.Errorf("out of ids: %v", err)
-	}
-	if err := Edit(&out, iotest.ErrReader(errOut), f, &counter{}); !errors.Is(err, errOut) {
-		t.Errorf("reader: %v", err)
-	}
-	if err := Edit(iotest.TruncateWriter(nil, 0), strings.NewReader(""), f, &counter{}); err != nil {
-		t.Errorf("nothing to write: %v", err)
-	}
+	assert.ErrorIs(t, "out of ids", Edit(&out, strings.NewReader("a\nb\nc\n"), f, &counter{most: 2}), errOut)
+	assert.ErrorIs(t, "reader", Edit(&out, iotest.ErrReader(errOut), f, &counter{}), errOut)
+	assert.NoError(t, Edit(iotest.TruncateWriter(nil, 0), strings.NewReader(""), f, &counter{}), "nothing to write")
 	last := form(func(f *Format) { f.Columns[0].Field, f.Fields, f.Enclosed = 2, 3, '"' })
 	for _, in := range []string{"a\n", "a,\"b", "a,b\\"} {
-		if _, err := edited(last, in); !errors.Is(err, ErrShortLine) {
-			t.Errorf("%q: %v, want ErrShortLine", in, err)
-		}
+		_, err := edited(last, in)
+		assert.True(t, errors.Is(err, ErrShortLine), "%q: %v, want ErrShortLine", in, err)
 	}
 	for _, in := range []string{"a\x83\n", "a|\n"} { // what goes behind would be taken for a part of it
-		if _, err := edited(form(func(f *Format) { f.Columns[0].Field, f.FieldTerm, f.Charset = 1, []byte("||"), SJIS }), in); !errors.Is(err, ErrShortLine) {
-			t.Errorf("%q: %v, want ErrShortLine", in, err)
-		}
+		_, err := edited(form(func(f *Format) { f.Columns[0].Field, f.FieldTerm, f.Charset = 1, []byte("||"), SJIS }), in)
+		assert.True(t, errors.Is(err, ErrShortLine), "%q: %v, want ErrShortLine", in, err)
 	}
 	for _, in := range []string{strings.Repeat("0", 1025) + ",a", strings.Repeat("0", 1<<20)} {
-		if _, err := edited(form(func(f *Format) { f.Columns[0].Field = 0 }), in); !errors.Is(err, ErrLongID) {
-			t.Errorf("long id: %v", err)
-		}
+		assert.Of(edited(form(func(f *Format) { f.Columns[0].Field = 0 }), in)).ErrorIs(t, "long id", ErrLongID)
 	}
 }
 
@@ -146,9 +134,7 @@ func TestCheck(t *testing.T) {
 		"long":         func(f *Format) { f.LineStart = make([]byte, 1025) },
 		"high":         func(f *Format) { f.LineStart = []byte{0x80} },
 	} {
-		if form(change).Check() == nil {
-			t.Errorf("%s is not refused", name)
-		}
+		assert.Fails(t, name+" is not refused", form(change).Check(), "")
 	}
 }
 
@@ -159,8 +145,6 @@ func TestParseNumber(t *testing.T) {
 		"18446744073709551616": {end: 20, value: 1<<64 - 1}, "1e30": {end: 4, value: 1<<64 - 1}, "1e-30": {end: 5}, "0e999999999999": {end: 14},
 		"0.00000000000000000000000000001": {end: 31}, "123456789012345678901234567890e-30": {end: 34}, "1e": {end: 1, value: 1},
 	} {
-		if got := parseNumber([]byte(in), true); got != want {
-			t.Errorf("%q: %+v, want %+v", in, got, want)
-		}
+		assert.Equal(t, in, parseNumber([]byte(in), true), want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"idproxy/integration/assert"
 )
 
 // fuzzed makes a Format of a few bytes.
@@ -72,9 +74,7 @@ func FuzzEdit(f *testing.F) {
 			}
 			return
 		}
-		if added > int(ids.n)*24 {
-			t.Fatalf("%d bytes more for %d ids", added, ids.n)
-		}
+		assert.MustTrue(t, added <= int(ids.n)*24, "%d bytes more for %d ids", added, ids.n)
 		// Every id is in its place now: a second pass finds all rows explicit. A column of text and
 		// rows that stay as they are in strict mode aside.
 		if form.Columns[0].Text || form.Strict || form.KeepZero || len(form.LineTerm) == 0 || form.Skip > 0 {

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
@@ -12,9 +14,7 @@ func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 func TestAllows(t *testing.T) {
 	all, some := Bounds{}, Bounds{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
 	for client, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false, "fd00::1": true, "::1": false} {
-		if some.Allows(addr(client)) != want || !all.Allows(addr(client)) {
-			t.Errorf("%s: want %v, and true where nothing is named", client, want)
-		}
+		assert.True(t, some.Allows(addr(client)) == want && all.Allows(addr(client)), "%s: want %v, and true where nothing is named", client, want)
 	}
 }
 
@@ -23,27 +23,15 @@ func TestGuests(t *testing.T) {
 	var l Guests
 	b := &Bounds{PerNetwork: 2, PerUser: 1, IPv4: 24, IPv6: 64}
 	var a, c, d, e Guest
-	if !l.Come(&a, addr("10.0.0.1"), b) || !l.Come(&c, addr("10.0.0.2"), b) || l.Come(&d, addr("10.0.0.3"), b) {
-		t.Error("of one network two may come")
-	}
-	if !l.Come(&d, addr("10.0.1.3"), b) || !l.Come(&e, addr("fd00::1"), b) {
-		t.Error("of other networks as many may")
-	}
-	if l.Full("u", b) || !l.LogIn(&a, "u", b) || !l.LogIn(&a, "u", b) || !l.Full("u", b) || l.LogIn(&c, "u", b) {
-		t.Error("one session of a user may log in, and log in again")
-	}
-	if !l.LogIn(&a, "v", b) || !l.LogIn(&c, "u", b) {
-		t.Error("who logs in as somebody else leaves room")
-	}
-	if l.LogIn(&a, "u", b) || !l.LogIn(&d, "v", b) {
-		t.Error("who may not log in as somebody else counts for nobody")
-	}
+	assert.True(t, l.Come(&a, addr("10.0.0.1"), b) && l.Come(&c, addr("10.0.0.2"), b) && !l.Come(&d, addr("10.0.0.3"), b), "of one network two may come")
+	assert.True(t, l.Come(&d, addr("10.0.1.3"), b) && l.Come(&e, addr("fd00::1"), b), "of other networks as many may")
+	assert.True(t, !l.Full("u", b) && l.LogIn(&a, "u", b) && l.LogIn(&a, "u", b) && l.Full("u", b) && !l.LogIn(&c, "u", b), "one session of a user may log in, and log in again")
+	assert.True(t, l.LogIn(&a, "v", b) && l.LogIn(&c, "u", b), "who logs in as somebody else leaves room")
+	assert.True(t, !l.LogIn(&a, "u", b) && l.LogIn(&d, "v", b), "who may not log in as somebody else counts for nobody")
 	for _, g := range []*Guest{&a, &c, &d, &e, &a} { // the last time for nothing
 		l.Go(g)
 	}
-	if len(l.users) != 0 || len(l.networks) != 0 {
-		t.Errorf("left are %v, %v", l.users, l.networks)
-	}
+	assert.True(t, len(l.users) == 0 && len(l.networks) == 0, "left are %v, %v", l.users, l.networks)
 }
 
 // TestLogins: the oldest whose client is awaited makes room, and others do not.
@@ -58,9 +46,7 @@ func TestLogins(t *testing.T) {
 	}
 	first, second, third := login("1", waiting), login("2", awaited), login("3", awaited)
 	for _, g := range []*Login{first, second, third} {
-		if !l.Begin(g, 3) {
-			t.Fatal("there is room for three")
-		}
+		assert.MustTrue(t, l.Begin(g, 3), "there is room for three")
 	}
 	if !l.Begin(login("4", waiting), 3) || ended != "2" {
 		t.Errorf("ended is %q, want the oldest whose client is awaited", ended)
@@ -70,9 +56,7 @@ func TestLogins(t *testing.T) {
 	if !l.Begin(login("5", waiting), 3) || l.Begin(login("6", awaited), 3) || ended != "2" {
 		t.Errorf("ended are %q: who waits for a server makes no room", ended)
 	}
-	if !l.Begin(login("7", awaited), 0) {
-		t.Error("0 is any number")
-	}
+	assert.True(t, l.Begin(login("7", awaited), 0), "0 is any number")
 }
 
 // TestBytes: what all take together never is above what they may, and is given back.
@@ -83,9 +67,7 @@ func TestBytes(t *testing.T) {
 		all.Go(func() {
 			for range 1000 {
 				if b.Take(3, 10) {
-					if n := b.Taken(); n > 10 {
-						t.Errorf("%d are taken", n)
-					}
+					assert.LessOrEqual(t, "are taken", b.Taken(), 10)
 					b.Give(3)
 				}
 			}
@@ -96,14 +78,8 @@ func TestBytes(t *testing.T) {
 	b.Discard(2)
 	b.Collect(0)
 	b.Collect(4)
-	if b.garbage.Load() != 4 {
-		t.Error("it was collected for nothing")
-	}
+	assert.True(t, b.garbage.Load() == 4, "it was collected for nothing")
 	b.Collect(3)
-	if b.garbage.Load() != 0 {
-		t.Error("it was not collected")
-	}
-	if b.Taken() != 0 || b.Take(11, 10) || !b.Take(11, 0) {
-		t.Error("11 are above 10, and not above any number")
-	}
+	assert.True(t, b.garbage.Load() == 0, "it was not collected")
+	assert.True(t, b.Taken() == 0 && !b.Take(11, 10) && b.Take(11, 0), "11 are above 10, and not above any number")
 }

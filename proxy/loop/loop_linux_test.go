@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"idproxy/integration/assert"
 	"idproxy/integration/width"
 )
 
@@ -26,10 +27,7 @@ const moment = 50 * time.Millisecond
 // newLoop returns a loop that ends with the test.
 func newLoop(t *testing.T) *Loop {
 	t.Helper()
-	l, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(New()).Must(t)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -38,20 +36,14 @@ func newLoop(t *testing.T) *Loop {
 func pair(t *testing.T) (ours, theirs net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer ln.Close()
-	if theirs, err = net.Dial("tcp", ln.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	theirs, err = net.Dial("tcp", ln.Addr().String())
+	assert.Must(t, err)
 	t.Cleanup(func() { theirs.Close() })
-	if err := theirs.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	if ours, err = ln.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, theirs.SetDeadline(time.Now().Add(patience)))
+	ours, err = ln.Accept()
+	assert.Must(t, err)
 	return ours, theirs
 }
 
@@ -69,9 +61,8 @@ func serve(t *testing.T, l *Loop, work func(*served, []byte)) *served {
 	ours, theirs := pair(t)
 	s := &served{peer: theirs, turns: make(chan []byte, 1000), work: work}
 	var err error
-	if s.Conn, err = l.Take(ours, s.turn); err != nil {
-		t.Fatal(err)
-	}
+	s.Conn, err = l.Take(ours, s.turn)
+	assert.Must(t, err)
 	t.Cleanup(s.end)
 	s.Start()
 	return s
@@ -104,9 +95,7 @@ func (s *served) turn(turn *Turn) {
 
 func (s *served) send(t *testing.T, text string) {
 	t.Helper()
-	if _, err := s.peer.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(s.peer.Write([]byte(text))).Must(t)
 }
 
 // within waits for a value.
@@ -144,19 +133,14 @@ func TestServes(t *testing.T) {
 			for i := range 20 {
 				sent := bytes.Repeat([]byte{byte(i)}, 100*i+1)
 				got := make([]byte, len(sent))
-				if _, err := s.peer.Write(sent); err != nil {
-					t.Error(err)
-				}
-				if _, err := io.ReadFull(s.peer, got); err != nil || !bytes.Equal(got, sent) {
-					t.Errorf("%d bytes came back otherwise: %v", len(sent), err)
-				}
+				assert.Of(s.peer.Write(sent)).NoError(t)
+				_, err := io.ReadFull(s.peer, got)
+				assert.True(t, err == nil && bytes.Equal(got, sent), "%d bytes came back otherwise: %v", len(sent), err)
 			}
 		})
 	}
 	wg.Wait()
-	if n := l.Len(); n != connections {
-		t.Errorf("%d connections; want %d", n, connections)
-	}
+	assert.Equal(t, "connections", l.Len(), connections)
 }
 
 // TestLeave: who leaves the loop holds nobody up, and is not served until it is done.
@@ -182,9 +166,8 @@ func TestLeave(t *testing.T) {
 		slow.send(t, "c")
 		not(t, slow.turns)
 		close(release)
-		if got := within(t, slow.turns); string(got) != "c" {
-			t.Errorf("leaves %v: %q was read behind the wait", leaves, got)
-		}
+		got := within(t, slow.turns)
+		assert.True(t, string(got) == "c", "leaves %v: %q was read behind the wait", leaves, got)
 		if !leaves {
 			within(t, quick.turns)
 		}
@@ -228,27 +211,21 @@ func TestWaits(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 	got := make([]byte, len(big))
-	if _, err := io.ReadFull(writer.peer, got); err != nil || !bytes.Equal(got, big) {
-		t.Errorf("what a writer wrote piece by piece came otherwise: %v", err)
-	}
-	if err := within(t, ended); err != nil {
-		t.Error(err)
-	}
+	_, err := io.ReadFull(writer.peer, got)
+	assert.True(t, err == nil && bytes.Equal(got, big), "what a writer wrote piece by piece came otherwise: %v", err)
+	assert.NoError(t, within(t, ended))
 	// Close, with one that reads and one that writes.
 	writer.send(t, "go")
 	within(t, writer.turns)
 	not(t, ended)
 	writer.Close()
-	if err := within(t, ended); err == nil {
-		t.Error("a writer goes on behind Close")
-	}
+	assert.Fails(t, "a writer goes on behind Close", within(t, ended), "")
 	reader.send(t, "x")
 	within(t, reader.turns)
 	not(t, ended)
 	reader.Close()
-	if err := within(t, ended); !errors.Is(err, io.EOF) {
-		t.Errorf("a reader got %v behind Close", err)
-	}
+	err = within(t, ended)
+	assert.True(t, errors.Is(err, io.EOF), "a reader got %v behind Close", err)
 }
 
 // TestBothWait: two goroutines wait to write, and one to read.
@@ -256,30 +233,20 @@ func TestBothWait(t *testing.T) {
 	l := newLoop(t)
 	ours, theirs := pair(t)
 	c, err := l.Take(ours, nil) // it is not started
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(c.Free)
 	var wg sync.WaitGroup
 	for range 2 {
-		wg.Go(func() {
-			if _, err := c.Write(make([]byte, 4<<20)); err != nil {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { assert.Of(c.Write(make([]byte, 4<<20))).NoError(t) })
 	}
 	wg.Go(func() {
-		if n, err := c.Read(make([]byte, 10)); n != 1 || err != nil {
-			t.Errorf("read %d bytes: %v", n, err)
-		}
+		n, err := c.Read(make([]byte, 10))
+		assert.True(t, n == 1 && err == nil, "read %d bytes: %v", n, err)
 	})
 	time.Sleep(moment)
-	if n, err := io.CopyN(io.Discard, theirs, 8<<20); err != nil {
-		t.Errorf("%d bytes came: %v", n, err)
-	}
-	if _, err := theirs.Write([]byte("x")); err != nil {
-		t.Error(err)
-	}
+	n, err := io.CopyN(io.Discard, theirs, 8<<20)
+	assert.NoError(t, err, n, "bytes came")
+	assert.Of(theirs.Write([]byte("x"))).NoError(t)
 	wg.Wait()
 }
 
@@ -287,16 +254,12 @@ func TestBothWait(t *testing.T) {
 func TestHalves(t *testing.T) {
 	l := newLoop(t)
 	s := serve(t, l, nil)
-	if err := s.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := s.peer.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
-		t.Errorf("read %d bytes: %v", n, err)
-	}
+	assert.Must(t, s.CloseWrite())
+	n, err := s.peer.Read(make([]byte, 1))
+	assert.True(t, n <= 0 && errors.Is(err, io.EOF), "read %d bytes: %v", n, err)
 	s.send(t, "still there")
-	if got := within(t, s.turns); string(got) != "still there" {
-		t.Errorf("read %q", got)
-	}
+	got := within(t, s.turns)
+	assert.True(t, string(got) == "still there", "read %q", got)
 }
 
 // TestFreed: a socket that was freed is not touched any more, also when the number of its socket and
@@ -308,15 +271,9 @@ func TestFreed(t *testing.T) {
 	gone.end()
 	gone.Free()
 	next := serve(t, l, nil)
-	if next.slot != slot {
-		t.Errorf("slot %d is not used again", slot)
-	}
-	if err := gone.Close(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Close behind Free: %v", err)
-	}
-	if gone.begin(^uint32(0)) {
-		t.Error("a connection that was freed is served")
-	}
+	assert.True(t, next.slot == slot, "slot %d is not used again", slot)
+	assert.ErrorIs(t, "Close behind Free", gone.Close(), net.ErrClosed)
+	assert.True(t, !gone.begin(^uint32(0)), "a connection that was freed is served")
 	next.send(t, "x")
 	within(t, next.turns)
 }
@@ -332,9 +289,7 @@ func TestQuietWhenOver(t *testing.T) {
 	})
 	s.send(t, "x")
 	within(t, s.turns)
-	if err := s.peer.(*net.TCPConn).SetLinger(0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.peer.(*net.TCPConn).SetLinger(0))
 	s.peer.Close() // a reset, while it is at work
 	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -343,14 +298,11 @@ func TestQuietWhenOver(t *testing.T) {
 		if asked == 0 {
 			break
 		}
-		if time.Now().After(until) {
-			t.Fatalf("epoll is still asked for %#x", asked)
-		}
+		assert.MustTrue(t, !time.Now().After(until), "epoll is still asked for %#x", asked)
 	}
 	close(release)
-	if _, open := <-s.turns; open {
-		t.Error("bytes of a connection that was reset")
-	}
+	_, open := <-s.turns
+	assert.True(t, !open, "bytes of a connection that was reset")
 }
 
 // TestTake: what has no socket of its own is not taken.
@@ -358,7 +310,5 @@ func TestTake(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if _, err := newLoop(t).Take(a, nil); err == nil {
-		t.Error("a pipe in memory was taken")
-	}
+	assert.Of(newLoop(t).Take(a, nil)).Fails(t, "a pipe in memory was taken", "")
 }

@@ -2,11 +2,14 @@ package origin
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // piped is a connection on which some bytes came.
@@ -32,9 +35,7 @@ func TestHeader(t *testing.T) {
 	} {
 		for _, v := range []Version{1, 2} {
 			header, err := v.Header(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, err)
 			got, err := Read(piped(t, header))
 			switch {
 			case err != nil:
@@ -80,9 +81,7 @@ func TestRead(t *testing.T) {
 		got, err := Read(piped(t, []byte(tt.in)))
 		switch {
 		case tt.problem != "":
-			if err == nil || !strings.Contains(err.Error(), tt.problem) {
-				t.Errorf("%q: %v, %v, want %q", tt.in, got, err, tt.problem)
-			}
+			assert.Fails(t, fmt.Sprintf("%q: %v", tt.in, got), err, tt.problem)
 		case err != nil:
 			t.Errorf("%q: %v", tt.in, err)
 		case tt.want == "" && got.Client != nil, tt.want != "" && (got.Client == nil || got.Client.String() != tt.want):
@@ -96,13 +95,9 @@ func TestNetworks(t *testing.T) {
 	for address, want := range map[string]bool{
 		"10.1.2.3:1": true, "10.2.0.1:1": false, "[::ffff:10.1.2.3]:1": true, "[fd00::1]:1": true, "[fd00::1%eth0]:1": true, "[fe80::1]:1": false, "192.0.2.7:1": true, "192.0.2.8:1": false,
 	} {
-		if got := n.Has(tcp(address)); got != want {
-			t.Errorf("%s: %t, want %t", address, got, want)
-		}
+		assert.Equal(t, address, n.Has(tcp(address)), want)
 	}
-	if n.Has(&net.UnixAddr{Name: "/tmp/s", Net: "unix"}) {
-		t.Error("a unix socket is in a network")
-	}
+	assert.True(t, !n.Has(&net.UnixAddr{Name: "/tmp/s", Net: "unix"}), "a unix socket is in a network")
 }
 
 // FuzzRead: no header makes it panic, wait for what does not come, or take one address without the other.
@@ -112,13 +107,10 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\r\n\r\n\x00\r\nQUIT\n\x21\x00\x00\x04\x04\x00\x01x"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		o, err := Read(&said{in: *bytes.NewReader(in)})
-		if (o.Client == nil) != (o.Listened == nil) || err != nil && o.Client != nil {
-			t.Errorf("%v, %v", o, err)
-		}
+		assert.True(t, (o.Client == nil) == (o.Listened == nil) && (err == nil || o.Client == nil), "%v, %v", o, err)
 		for _, v := range []Version{1, 2} {
-			if _, e := v.Header(o); err == nil && e != nil {
-				t.Errorf("%v is read and cannot be written: %v", o, e)
-			}
+			_, e := v.Header(o)
+			assert.True(t, err != nil || e == nil, "%v is read and cannot be written: %v", o, e)
 		}
 	})
 }

@@ -2,8 +2,10 @@ package relay
 
 import (
 	"cmp"
+	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 )
 
@@ -35,8 +37,6 @@ func TestMayConcern(t *testing.T) {
 		k.c.state.Known, k.c.state.Charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
 		k.requests.Rules = func() RuleBook { return RuleBook{List: relayRules, Fold: tt.fold} }
 		name := rewriter.Name{Schema: []byte(tt.schema), Table: []byte(tt.table)}
-		if got := k.requests.mayConcern(name); got != tt.want {
-			t.Errorf("%q.%q, known %06b, fold %v: %v; want %v", tt.schema, tt.table, tt.known, tt.fold, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("%q.%q, known %06b, fold %v", tt.schema, tt.table, tt.known, tt.fold), k.requests.mayConcern(name), tt.want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/facts"
 	"idproxy/rewriter"
@@ -19,20 +20,15 @@ import (
 func TestLearnProbe(t *testing.T) {
 	good := facts.Probed{SQLMode: "ANSI_QUOTES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", Charset: "gbk", Connection: "gbk", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17}
 	s := State{Age: 3}
-	if s.learnProbe(&good, 3); s.Known != KnowAll || string(s.Schema) != "shop" || s.Increment != 2 || s.MaxPacket != 1<<20 {
-		t.Errorf("%+v", s)
-	}
-	if !s.Mode.ANSIQuotes || s.Mode.NoBackslashEscapes || !s.Mode.NoAutoValueOnZero || s.Mode.Charset != rewriter.GBK || !s.Strict || s.LastID != (LastID{Value: 17, Known: true}) {
-		t.Errorf("%+v", s)
-	}
+	s.learnProbe(&good, 3)
+	assert.True(t, s.Known == KnowAll && string(s.Schema) == "shop" && s.Increment == 2 && s.MaxPacket == 1<<20, "%+v", s)
+	assert.True(t, s.Mode.ANSIQuotes && !s.Mode.NoBackslashEscapes && s.Mode.NoAutoValueOnZero && s.Mode.Charset == rewriter.GBK && s.Strict && s.LastID == (LastID{Value: 17, Known: true}), "%+v", s)
 	s = State{LastID: LastID{Value: 5, Known: true, Owed: true}}
-	if s.learnProbe(&facts.Probed{SQLMode: "ORACLE", Charset: "utf8mb4", Connection: "utf8mb3", LastID: 17}, 0); s.Strict || s.UTF8 != 3 || s.LastID != (LastID{Value: 5, Known: true, Owed: true}) {
-		t.Errorf("a last insert id owed: %+v", s)
-	}
+	s.learnProbe(&facts.Probed{SQLMode: "ORACLE", Charset: "utf8mb4", Connection: "utf8mb3", LastID: 17}, 0)
+	assert.True(t, !s.Strict && s.UTF8 == 3 && s.LastID == (LastID{Value: 5, Known: true, Owed: true}), "a last insert id owed: %+v", s)
 	s = State{Age: 4}
-	if s.learnProbe(&good, 3); s.Known != knowNothing {
-		t.Errorf("a late answer makes %06b known", s.Known)
-	}
+	s.learnProbe(&good, 3)
+	assert.True(t, s.Known == knowNothing, "a late answer makes %06b known", s.Known)
 }
 
 func TestErrorCodes(t *testing.T) {
@@ -41,13 +37,9 @@ func TestErrorCodes(t *testing.T) {
 	var codes []string
 	for _, e := range []*mysql.MyError{clienterr.From(clienterr.OutOfIDs(rule, errors.New("x"))), clienterr.Unsupported(rule, rewriter.Name{Table: []byte("t")}, "x").MyError, clienterr.NoColumn(rule, "t").MyError, clienterr.HeldTooLarge(9), ErrLost(nil), clienterr.UpstreamTLS("s", errors.New("x"))} {
 		codes = append(codes, strings.Fields(e.Error())[1])
-		if len(e.State) != 5 {
-			t.Errorf("state %q of %v", e.State, e)
-		}
+		assert.True(t, len(e.State) == 5, "state %q of %v", e.State, e)
 	}
-	if !slices.Equal(codes, want) {
-		t.Errorf("codes %q; want %q", codes, want)
-	}
+	assert.True(t, slices.Equal(codes, want), "codes %q; want %q", codes, want)
 }
 
 // A table is not forgotten because the server refused a question about it:
@@ -66,9 +58,7 @@ func TestQuestionsForgetNoTables(t *testing.T) {
 		k.c.TablesChanged = func() { forgotten++ }
 		k.sent(Pending{Reply: ReplyPrepare, Watcher: tt.sees})
 		k.fromServer(relayPacket(1, clienterr.Payload(relayTestError(mysql.ER_BAD_FIELD_ERROR))))
-		if forgotten != tt.want {
-			t.Errorf("%s: forgotten %d times; want %d", tt.name, forgotten, tt.want)
-		}
+		assert.True(t, forgotten == tt.want, "%s: forgotten %d times; want %d", tt.name, forgotten, tt.want)
 	}
 }
 
@@ -86,12 +76,9 @@ func TestErrorsDoubtTheirTable(t *testing.T) {
 		k.c.TablesChanged = tb.Forget
 		k.sent(Pending{Reply: ReplyResult, Facts: mine, Watcher: insertReply(Expect{Facts: second})})
 		k.fromServer(relayPacket(1, clienterr.Payload(relayTestError(code))))
-		if got := tb.Get([]byte("mine")) == nil; got != want || tb.Current(mine) == want || tb.Current(second) == want {
-			t.Errorf("error %d: forgotten %t, want %t", code, got, want)
-		}
-		if tb.Get([]byte("other")) == nil {
-			t.Errorf("error %d: another table is forgotten", code)
-		}
+		got := tb.Get([]byte("mine")) == nil
+		assert.True(t, got == want && tb.Current(mine) != want && tb.Current(second) != want, "error %d: forgotten %t, want %t", code, got, want)
+		assert.True(t, tb.Get([]byte("other")) != nil, "error %d: another table is forgotten", code)
 	}
 }
 
@@ -103,13 +90,10 @@ func TestQueueGivesBack(t *testing.T) {
 			q.push(Pending{status: uint16(i)})
 		}
 		for i := range n {
-			if got := q.At(0).status; got != uint16(i) {
-				t.Fatalf("of %d, number %d comes as the %d.", n, got, i)
-			}
+			got := q.At(0).status
+			assert.MustTrue(t, got == uint16(i), "of %d, number %d comes as the %d.", n, got, i)
 			q.Pop()
 		}
-		if len(q.ring) > keptRing {
-			t.Errorf("after %d commands there is room for %d", n, len(q.ring))
-		}
+		assert.True(t, len(q.ring) <= keptRing, "after %d commands there is room for %d", n, len(q.ring))
 	}
 }

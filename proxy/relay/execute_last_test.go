@@ -2,6 +2,8 @@ package relay
 
 import (
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // An execution of the statement prepared last, when that was refused here,
@@ -11,17 +13,11 @@ func TestExecuteOfARefusedStatement(t *testing.T) {
 	eachWay(t, 0, func(k *talk) {
 		k.requests.Last = &Prepared{Kind: decidedOn{}}
 		k.fromClient(relayCommand([]byte(first)...))
-		if len(k.held) != 0 {
-			k.t.Error("an execution of another statement is held")
-		}
+		assert.True(k.t, len(k.held) == 0, "an execution of another statement is held")
 		k.fromClient(relayCommand([]byte(last)...))
-		if len(k.held) != 1 || k.held[0] != last {
-			k.t.Errorf("held %q, want the execution", k.held)
-		}
+		assert.True(k.t, len(k.held) == 1 && k.held[0] == last, "held %q, want the execution", k.held)
 		k.fromClient(relayCommand([]byte("\x16SELECT 1")...))
 		k.fromClient(relayCommand([]byte(last)...))
-		if len(k.held) != 1 {
-			k.t.Error("an execution of a statement that was prepared since is held")
-		}
+		assert.True(k.t, len(k.held) == 1, "an execution of a statement that was prepared since is held")
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
@@ -81,9 +82,8 @@ func FuzzRequests(f *testing.F) {
 				t.Errorf("%x went to the server as %x", in, k.toServer)
 			}
 			// A command without text is waited for up to maxNote.
-			if most := max(k.requests.Limit, maxNote) + 2*wire.HeaderLen; len(k.client) > most {
-				t.Errorf("%d bytes kept", len(k.client))
-			}
+			most := max(k.requests.Limit, maxNote) + 2*wire.HeaderLen
+			assert.True(t, len(k.client) <= most, "%d bytes kept", len(k.client))
 		}
 		if whole.refused > 0 || cut.refused > 0 || whole.requests.dropping || cut.requests.dropping {
 			return // how much of such a command goes on before it is known to be too large is left open
@@ -95,12 +95,9 @@ func FuzzRequests(f *testing.F) {
 		if whole.requests.Left > 0 || len(whole.client) > 0 || len(cut.client) > 0 {
 			return
 		}
-		if fmt.Sprintf("%q", whole.held) != fmt.Sprintf("%q", cut.held) {
-			t.Errorf("held at once %q, in pieces %q", whole.held, cut.held)
-		}
-		if a, b := whole.requestsOutcome(), cut.requestsOutcome(); a != b {
-			t.Errorf("at once %s; in pieces %s", a, b)
-		}
+		assert.True(t, fmt.Sprintf("%q", whole.held) == fmt.Sprintf("%q", cut.held), "held at once %q, in pieces %q", whole.held, cut.held)
+		a, b := whole.requestsOutcome(), cut.requestsOutcome()
+		assert.True(t, a == b, "at once %s; in pieces %s", a, b)
 	})
 }
 
@@ -167,12 +164,9 @@ func FuzzReplies(f *testing.F) {
 			return k
 		}
 		whole, cut := run(atOnce), run(randomly(seed))
-		if !bytes.Equal(whole.toClient, cut.toClient) {
-			t.Errorf("at once %x, in pieces %x", whole.toClient, cut.toClient)
-		}
-		if a, b := whole.repliesOutcome(), cut.repliesOutcome(); a != b {
-			t.Errorf("at once %s; in pieces %s", a, b)
-		}
+		assert.True(t, bytes.Equal(whole.toClient, cut.toClient), "at once %x, in pieces %x", whole.toClient, cut.toClient)
+		a, b := whole.repliesOutcome(), cut.repliesOutcome()
+		assert.True(t, a == b, "at once %s; in pieces %s", a, b)
 		changes := caps&(1<<7) != 0
 		for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 			p := fuzzPending(sent[i], sent[i+1])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -142,9 +143,7 @@ func (k *talk) takeClient() {
 			k.requests.Checking.Long.Ready = true
 			continue
 		}
-		if n > len(k.client) || (n == 0) != (act == ActMore) {
-			k.t.Fatalf("next of %d bytes = %d, %d", len(k.client), n, act)
-		}
+		assert.MustTrue(k.t, n <= len(k.client) && (n == 0) == (act == ActMore), "next of %d bytes = %d, %d", len(k.client), n, act)
 		if act == ActMore {
 			return
 		}
@@ -223,9 +222,7 @@ func (k *talk) mostKept() int {
 func (k *talk) takeServer() {
 	in := k.server[:len(k.server):len(k.server)]
 	out, used, ev := k.replies.Feed(in)
-	if used > len(in) || len(in)-used > k.mostKept() {
-		k.t.Fatalf("feed of %d bytes used %d", len(in), used)
-	}
+	assert.MustTrue(k.t, used <= len(in) && len(in)-used <= k.mostKept(), "feed of %d bytes used %d", len(in), used)
 	k.toClient = append(k.toClient, out...)
 	k.events |= ev
 	k.server = rest(k.server, used)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/wire"
 )
 
@@ -79,9 +80,8 @@ func TestNative(t *testing.T) {
 		payload := append(relayOkPayload(tt.affected, tt.insertID, 2), tt.info...)
 		ok, valid := wire.ParseOK(payload, 0)
 		tt.e.FoundRows = tt.found
-		if got := tt.e.Succeeded(&ok, payload); !valid || got != tt.want {
-			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
-		}
+		got := tt.e.Succeeded(&ok, payload)
+		assert.True(t, valid && got == tt.want, "%s: %+v; want %+v", tt.name, got, tt.want)
 	}
 }
 
@@ -117,9 +117,7 @@ func TestNativeAnswered(t *testing.T) {
 	}
 	for _, tt := range tests {
 		ok := wire.OK{AffectedRows: tt.affected, InsertID: 50}
-		if got := tt.e.Answered(tt.ask, &ok, tt.id); got != tt.want {
-			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
-		}
+		assert.Equal(t, tt.name, tt.e.Answered(tt.ask, &ok, tt.id), tt.want)
 	}
 }
 
@@ -138,8 +136,6 @@ func TestNativeFailed(t *testing.T) {
 		{Expect{Form: FormUpdate, Generated: 1, Packet: true}, LastKept},
 		{Expect{Form: FormOwnUpdate, Generated: 1, Packet: true}, LastKept},
 	} {
-		if got := tt.e.Failed(); got != tt.want {
-			t.Errorf("%+v: %d; want %d", tt.e, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("%+v", tt.e), tt.e.Failed(), tt.want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -20,18 +21,16 @@ func TestOwnTextsAreBounded(t *testing.T) {
 		c.Prepared.keepText(e)
 		return e
 	}
-	if e := made(maxOwnTexts + 1); e.Own.Kept || c.Prepared.texts.Load() != 0 {
-		t.Errorf("one that is too large: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
-	}
+	e := made(maxOwnTexts + 1)
+	assert.True(t, !e.Own.Kept && c.Prepared.texts.Load() == 0, "one that is too large: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
 	first, second, third := made(maxOwnTexts/2), made(maxOwnTexts/2), made(1)
 	if !first.Own.Kept || !second.Own.Kept || third.Own.Kept || c.Prepared.texts.Load() != maxOwnTexts {
 		t.Errorf("kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts.Load())
 	}
 	c.Prepared.dropText(third)
 	c.Prepared.dropText(first)
-	if e := made(1); !e.Own.Kept || c.Prepared.texts.Load() != maxOwnTexts/2+1 {
-		t.Errorf("when another was closed: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
-	}
+	e = made(1)
+	assert.True(t, e.Own.Kept && c.Prepared.texts.Load() == maxOwnTexts/2+1, "when another was closed: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
 }
 
 // FuzzTypes: the types that are kept of an execution are those that it is read with, also when it

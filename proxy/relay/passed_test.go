@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rule"
 )
 
@@ -11,9 +12,7 @@ import (
 // rules are the same.
 func TestPassedTextsAreBounded(t *testing.T) {
 	var p passedNames
-	if p.MayInsert(rule.NewList([]rule.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})) {
-		t.Error("a rule for any table concerns texts that there are not")
-	}
+	assert.True(t, !p.MayInsert(rule.NewList([]rule.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})), "a rule for any table concerns texts that there are not")
 	rules := func() *rule.List {
 		return rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
 	}
@@ -21,9 +20,7 @@ func TestPassedTextsAreBounded(t *testing.T) {
 	for n := range 1000 {
 		p.Add([]byte("PREPARE s FROM 'SELECT "+strings.Repeat("x", n)+"'"), same)
 	}
-	if len(p.texts) > maxPassed {
-		t.Errorf("%d bytes are kept", len(p.texts))
-	}
+	assert.True(t, len(p.texts) <= maxPassed, "%d bytes are kept", len(p.texts))
 	if p.MayInsert(same) || !p.MayInsert(rules()) {
 		t.Errorf("under the same rules: %t, after a reload: %t; want false, true", p.MayInsert(same), p.MayInsert(rules()))
 	}

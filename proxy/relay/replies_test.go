@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/bridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
@@ -69,9 +70,7 @@ func TestInsertIDPatched(t *testing.T) {
 				k.fromServer(relayPacket(1, relayOkPayload(0, 0, 2)))
 				want := relayPacket(1, append(relayOkPayload(tt.affected, tt.want, 2), tail...))
 				diff(k.t.(*testing.T), "to the client", k.toClient, append(want, relayPacket(1, relayOkPayload(0, 0, 2))...))
-				if k.c.pending.Len != 0 {
-					k.t.Errorf("%d replies pending", k.c.pending.Len)
-				}
+				assert.Equal(k.t, "replies pending", k.c.pending.Len, 0)
 			})
 		})
 	}
@@ -100,9 +99,8 @@ func TestInsertIDPatchedByResult(t *testing.T) {
 		want = append(want, relayPacket(6, []byte{0xfe, 0, 0, byte(more), 0})...)
 		want = append(want, relayPacket(7, relayOkPayload(1, 9, 0))...)
 		diff(k.t.(*testing.T), "to the client", k.toClient, want)
-		if id := k.c.state.LastID; id.Value != 300 || !id.Known {
-			k.t.Errorf("last id %+v; want 300", id)
-		}
+		id := k.c.state.LastID
+		assert.True(k.t, id.Value == 300 && id.Known, "last id %+v; want 300", id)
 	})
 }
 
@@ -124,9 +122,7 @@ func TestEndOfReturnedRowsIsKept(t *testing.T) {
 				return
 			}
 			diff(k.t.(*testing.T), "to the client", k.toClient, rows)
-			if w.Withheld == nil || !w.Withheld.Rows || !bytes.Equal(w.Withheld.Frame, end) {
-				k.t.Errorf("kept: %+v", w.Withheld)
-			}
+			assert.True(k.t, w.Withheld != nil && w.Withheld.Rows && bytes.Equal(w.Withheld.Frame, end), "kept: %+v", w.Withheld)
 		})
 	}
 }
@@ -155,14 +151,10 @@ func TestHiddenReplies(t *testing.T) {
 		}
 		diff(k.t.(*testing.T), "answer", asked.Packets, rowset)
 		k.fromServer(relayPacket(1, relayOkPayload(0, 42, 2)))
-		if id := k.c.state.LastID; id != (LastID{Value: 42, Known: true}) {
-			k.t.Errorf("after paying: %+v", id)
-		}
+		assert.Equal(k.t, "after paying", k.c.state.LastID, LastID{Value: 42, Known: true})
 		k.c.state.LastID = LastID{}
 		k.fromServer(rowset)
-		if id := k.c.state.LastID; id != (LastID{Value: 42, Known: true}) {
-			k.t.Errorf("after asking: %+v", id)
-		}
+		assert.Equal(k.t, "after asking", k.c.state.LastID, LastID{Value: 42, Known: true})
 		k.fromServer(relayPacket(1, relayOkPayload(1, 0, 2)))
 		diff(k.t.(*testing.T), "to the client", k.toClient, append(relayPacket(1, relayOkPayload(0, 0, 2)), relayPacket(1, relayOkPayload(1, 300, 2))...))
 	})
@@ -184,15 +176,10 @@ func TestHiddenReplyBounded(t *testing.T) {
 	k.fromServer(relayPacket(12, []byte("\x011")))
 	k.fromServer(relayPacket(13, []byte{0xfe, 0, 0, 2, 0}))
 	<-a.Done
-	if len(a.Packets) > maxAnswer || cap(a.Packets) > 2*maxAnswer {
-		t.Errorf("answer of %d bytes; at most %d are kept", len(a.Packets), maxAnswer)
-	}
-	if result, err := wire.ReadResult(a.Packets, 0); err == nil {
-		t.Errorf("%d rows read from a part of the answer", len(result.Rows))
-	}
-	if len(k.toClient) != 0 {
-		t.Errorf("%d bytes went to the client", len(k.toClient))
-	}
+	assert.True(t, len(a.Packets) <= maxAnswer && cap(a.Packets) <= 2*maxAnswer, "answer of %d bytes; at most %d are kept", len(a.Packets), maxAnswer)
+	result, err := wire.ReadResult(a.Packets, 0)
+	assert.True(t, err != nil, "%d rows read from a part of the answer", len(result.Rows))
+	assert.Equal(t, "bytes went to the client", len(k.toClient), 0)
 }
 
 // When a command grew by a frame, the reply's sequence numbers are one too
@@ -248,18 +235,14 @@ func TestExposedPassword(t *testing.T) {
 		k.unlike(bridge.Sides{Client: bridge.TLS})
 		k.fromServer(relayPacket(2, clear))
 		diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(3, clienterr.Payload(clienterr.Exposed())))
-		if k.events != EventRefused {
-			k.t.Errorf("events %b; want %b", k.events, EventRefused)
-		}
+		assert.Equal(k.t, "events", k.events, EventRefused)
 	})
 	eachWay(t, 0, func(k *talk) { // both secure, or both not
 		k.c.SetPhase(PhaseAuth)
 		k.sent(Pending{Reply: ReplyAuth})
 		k.fromServer(relayPacket(2, clear))
 		diff(k.t.(*testing.T), "to the client", k.toClient, relayPacket(2, clear))
-		if k.events != 0 {
-			k.t.Errorf("events %b; want none", k.events)
-		}
+		assert.Equal(k.t, "events", k.events, 0)
 	})
 }
 
@@ -278,9 +261,7 @@ func TestBridgedPassword(t *testing.T) {
 		diff(t, "to the client", k.toClient, relayPacket(5, []byte{1, 4}))
 		k.fromClient(relayPacket(6, []byte("secret\x00")))
 		diff(t, "to the server", k.toServer, relayPacket(5, []byte{2}))
-		if k.failed == nil {
-			t.Error("what is no key was taken for one")
-		}
+		assert.Fails(t, "what is no key was taken for one", k.failed, "")
 		k.toClient, k.toServer = nil, nil
 		k.fromServer(append(relayPacket(6, clienterr.Payload(relayTestError(1045))), relayPacket(1, relayOkPayload(0, 0, 2))...))
 		k.fromClient(relayQuery("SELECT 1"))
@@ -301,9 +282,7 @@ func TestUntimely(t *testing.T) {
 			k.unlike(bridge.Sides{Client: bridge.TLS})
 			k.fromServer(append(relayPacket(2, []byte{1, 4}), relayPacket(3, behind)...))
 			diff(t, what+": to the client", k.toClient, append(relayPacket(3, []byte{1, 4}), relayPacket(4, clienterr.Payload(clienterr.Untimely(behind)))...))
-			if k.events != EventRefused || k.replies.Refusal.Code != 1045 {
-				t.Errorf("%s: events %b; want %b", what, k.events, EventRefused)
-			}
+			assert.True(t, k.events == EventRefused && k.replies.Refusal.Code == 1045, "%s: events %b; want %b", what, k.events, EventRefused)
 			k.fromClient(relayPacket(4, []byte("secret\x00")))
 			diff(t, what+": to the server", k.toServer, nil)
 		})
@@ -324,9 +303,7 @@ func TestUntimely(t *testing.T) {
 			say(k)
 			k.fromClient(relayPacket(3, []byte("secret\x00")))
 			diff(k.t.(*testing.T), what+": to the server", k.toServer, nil)
-			if k.failed == nil {
-				k.t.Errorf("%s: the password was taken", what)
-			}
+			assert.Fails(k.t, what+": the password was taken", k.failed, "")
 		})
 	}
 }
@@ -342,17 +319,13 @@ func TestLocalErrorsQueue(t *testing.T) {
 		k.sent(Pending{Reply: ReplyOne})
 		k.answer(1)
 		local := k.toClient[:first]
-		if len(k.toClient) != first {
-			k.t.Fatalf("%d bytes before the reply", len(k.toClient)-first)
-		}
+		assert.MustTrue(k.t, len(k.toClient) == first, "%d bytes before the reply", len(k.toClient)-first)
 		ok := relayPacket(1, relayOkPayload(0, 0, 2))
 		k.fromServer(append(ok, ok...))
 		last := relayPacket(2, clienterr.Payload(relayTestError(1153)))
 		want := bytes.Join([][]byte{local, ok, local, local, ok, last}, nil)
 		diff(k.t.(*testing.T), "to the client", k.toClient, want)
-		if k.c.pending.Len != 0 {
-			k.t.Errorf("%d replies pending", k.c.pending.Len)
-		}
+		assert.Equal(k.t, "replies pending", k.c.pending.Len, 0)
 	})
 }
 
@@ -366,9 +339,8 @@ func TestQueue(t *testing.T) {
 			next++
 		}
 		for q.Len > round%3 {
-			if got := q.At(0).SeqDelta; got != want {
-				t.Fatalf("round %d: %d comes first; want %d", round, got, want)
-			}
+			got := q.At(0).SeqDelta
+			assert.MustTrue(t, got == want, "round %d: %d comes first; want %d", round, got, want)
 			q.Pop()
 			want++
 		}
@@ -390,16 +362,10 @@ func TestInsertReplyIsUsedAgain(t *testing.T) {
 		expected := []Expect{{Table: "t"}}
 		r := NewInsertReply(expected, 3)
 		expected[0].Table = "another"
-		if len(r.Inserts) != 1 || r.Inserts[0].Table != "t" || r.Seq != 3 || !r.owes() {
-			t.Errorf("%s: %+v", tt.name, r)
-		}
+		assert.True(t, len(r.Inserts) == 1 && r.Inserts[0].Table == "t" && r.Seq == 3 && r.owes(), "%s: %+v", tt.name, r)
 		r.Alone, r.Withheld = tt.alone, tt.withheld
 		r.ended(nil)
-		if kept := r.Inserts != nil; kept != tt.wantInsert {
-			t.Errorf("%s: the INSERTs are kept: %v, want %v", tt.name, kept, tt.wantInsert)
-		}
+		assert.Equal(t, tt.name+": the INSERTs are kept", r.Inserts != nil, tt.wantInsert)
 	}
-	if NewInsertReply(nil, 0).owes() {
-		t.Error("a command without INSERTs owes LAST_INSERT_ID()")
-	}
+	assert.True(t, !NewInsertReply(nil, 0).owes(), "a command without INSERTs owes LAST_INSERT_ID()")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
@@ -71,15 +72,9 @@ func TestStateEffects(t *testing.T) {
 				}
 				// What comes in pieces may be forgotten without need.
 				got, exact := KnowAll&^s.Known, strings.HasSuffix(k.t.Name(), "at_once")
-				if tt.lost&^got != 0 || exact && got != tt.lost {
-					k.t.Errorf("forgot %06b; want %06b", got, tt.lost)
-				}
-				if s.Known&KnowSchema != 0 && string(s.Schema) != tt.schema {
-					k.t.Errorf("schema %q; want %q", s.Schema, tt.schema)
-				}
-				if (k.changed > 0) != tt.changed {
-					k.t.Errorf("columns changed: %v; want %v", k.changed > 0, tt.changed)
-				}
+				assert.True(k.t, tt.lost&^got == 0 && (!exact || got == tt.lost), "forgot %06b; want %06b", got, tt.lost)
+				assert.True(k.t, s.Known&KnowSchema == 0 || string(s.Schema) == tt.schema, "schema %q; want %q", s.Schema, tt.schema)
+				assert.Equal(k.t, "columns changed", k.changed > 0, tt.changed)
 			})
 		})
 	}
@@ -92,34 +87,24 @@ func TestStateLearned(t *testing.T) {
 	k := newTalk(t, caps, atOnce)
 	s := &k.c.state
 	k.exchange(relayQuery("SELECT 1"), relayOkPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS))
-	if !s.InTrans || k.c.Leave() || s.Known != KnowAll {
-		t.Errorf("status bits: %+v", s)
-	}
+	assert.True(t, s.InTrans && !k.c.Leave() && s.Known == KnowAll, "status bits: %+v", s)
 	k.exchange(relayQuery("SET NAMES sjis, sql_mode = 'ANSI_QUOTES'"), trackOK("\x01\x06\x05other\x00\x1a\x14character_set_client\x04sjis\x00\x15\x08sql_mode\x0bANSI_QUOTES"))
 	if string(s.Schema) != "other" || !s.Mode.ANSIQuotes || s.Mode.NoBackslashEscapes || s.Known != KnowAll&^KnowNumbers&^KnowUTF8 {
 		t.Errorf("tracked: schema %q, mode %+v, known %06b", s.Schema, s.Mode, s.Known)
 	}
 	k.exchange(relayQuery("SELECT 1"), trackOK("\x01\x09"))
-	if s.Known != knowNothing {
-		t.Errorf("malformed tracking left %06b known", s.Known)
-	}
+	assert.True(t, s.Known == knowNothing, "malformed tracking left %06b known", s.Known)
 	k = newTalk(t, caps, atOnce)
 	s = &k.c.state
 	k.fromClient(append(relayQuery("USE a"), relayQuery("USE b")...))
 	k.fromServer(relayPacket(1, trackOK("\x01\x02\x01a")))
-	if s.Known&KnowSchema != 0 {
-		t.Errorf("schema %q believed while USE b is pending", s.Schema)
-	}
+	assert.True(t, s.Known&KnowSchema == 0, "schema %q believed while USE b is pending", s.Schema)
 	k.fromServer(relayPacket(1, trackOK("\x01\x02\x01b")))
-	if s.Known&KnowSchema == 0 || string(s.Schema) != "b" {
-		t.Errorf("schema %q, known %06b; want b", s.Schema, s.Known)
-	}
+	assert.True(t, s.Known&KnowSchema != 0 && string(s.Schema) == "b", "schema %q, known %06b; want b", s.Schema, s.Known)
 	k = newTalk(t, 0, atOnce)
 	k.fromClient(append(relayQuery("USE a"), relayQuery("SET sql_mode = 'ANSI_QUOTES'")...))
 	k.fromServer(relayPacket(1, relayOkPayload(0, 0, 2)))
-	if k.c.state.Known&(KnowBackslash|KnowQuotes) != 0 {
-		t.Error("settings believed while SET is pending")
-	}
+	assert.True(t, k.c.state.Known&(KnowBackslash|KnowQuotes) == 0, "settings believed while SET is pending")
 }
 
 // Whether LAST_INSERT_ID() is known, and owed, after a reply.
@@ -153,9 +138,7 @@ func TestLastID(t *testing.T) {
 				k.c.state.LastID = LastID{Value: 5, Known: true}
 				k.sent(tt.sent)
 				k.fromServer(relayPacket(1, tt.reply))
-				if got := k.c.state.LastID; got != tt.want {
-					k.t.Errorf("%+v; want %+v", got, tt.want)
-				}
+				assert.Equal(k.t, "k.c.state.LastID", k.c.state.LastID, tt.want)
 			})
 		})
 	}
@@ -182,9 +165,7 @@ func TestOwedHolds(t *testing.T) {
 			k.c.state.LastID = LastID{Value: 5, Known: true, Owed: true}
 			k.c.Prepared.ByNumber = map[uint32]*Prepared{1: {Reads: true}}
 			k.fromClient(tt.command)
-			if (len(k.held) > 0) != tt.held || k.c.pending.Len != 1 {
-				k.t.Errorf("%.60q held: %v; want %v", tt.command, k.held, tt.held)
-			}
+			assert.True(k.t, (len(k.held) > 0) == tt.held && k.c.pending.Len == 1, "%.60q held: %v; want %v", tt.command, k.held, tt.held)
 		})
 	}
 }
@@ -196,9 +177,7 @@ func TestTemporaryHeld(t *testing.T) {
 		k.fromClient(relayQuery("DROP TABLE orders"))
 		k.c.state.MakeTemporary("shop\x00orders")
 		k.fromClient(relayQuery("DROP TABLE orders"))
-		if len(k.held) != 2 {
-			k.t.Errorf("held %q", k.held)
-		}
+		assert.True(k.t, len(k.held) == 2, "held %q", k.held)
 	})
 }
 
@@ -213,13 +192,9 @@ func TestRequestsKeepLittle(t *testing.T) {
 		k.fromClient([]byte{b})
 		most = max(most, len(k.client))
 	}
-	if most > k.requests.Limit+wire.HeaderLen+2 || k.refused != 1 {
-		t.Errorf("%d bytes kept, %d commands refused; want at most %d, and 1", most, k.refused, k.requests.Limit)
-	}
+	assert.True(t, most <= k.requests.Limit+wire.HeaderLen+2 && k.refused == 1, "%d bytes kept, %d commands refused; want at most %d, and 1", most, k.refused, k.requests.Limit)
 	k.exchange(relayCommand(0x0e), relayOkPayload(0, 0, 2))
-	if k.c.pending.Len != 0 {
-		t.Errorf("the session is of no use behind it: %d pending", k.c.pending.Len)
-	}
+	assert.True(t, k.c.pending.Len == 0, "the session is of no use behind it: %d pending", k.c.pending.Len)
 }
 
 // A forwarded round trip allocates nothing.
@@ -251,9 +226,8 @@ func TestNoAllocations(t *testing.T) {
 				t.Fatalf("%s: %d bytes, action %d; %d bytes, %d given out", tt.name, n, act, used, len(out))
 			}
 		}
-		if n := testing.AllocsPerRun(100, roundTrip); n != 0 {
-			t.Errorf("%s: %v allocations", tt.name, n)
-		}
+		n := testing.AllocsPerRun(100, roundTrip)
+		assert.True(t, n == 0, "%s: %v allocations", tt.name, n)
 		if n := counted[stats.Forwarded][stats.FormOf(tt.command[wire.HeaderLen])].Load(); n < 100 {
 			t.Errorf("%s: %d were counted", tt.name, n)
 		}

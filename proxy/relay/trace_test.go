@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/integration/assert"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/wire"
 )
@@ -63,12 +64,8 @@ func parseTraces(t *testing.T, text string) (traces []*trace) {
 			traces = append(traces, newTrace(t, head))
 			continue
 		}
-		if len(traces) == 0 {
-			t.Fatalf("line %d stands before the first trace", n+1)
-		}
-		if err := traces[len(traces)-1].line(line); err != nil {
-			t.Fatalf("line %d: %v", n+1, err)
-		}
+		assert.MustTrue(t, len(traces) != 0, "line %d stands before the first trace", n+1)
+		assert.Must(t, traces[len(traces)-1].line(line), "line", n+1)
 	}
 	return traces
 }
@@ -196,14 +193,9 @@ func appendToken(dst []byte, token string) ([]byte, error) {
 // Every trace gives the same bytes however it is cut.
 func TestTraces(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.trace")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no traces: %v", err)
-	}
+	assert.MustTrue(t, err == nil && len(files) != 0, "no traces: %v", err)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := assert.Of(os.ReadFile(file)).Must(t)
 		for _, tr := range parseTraces(t, string(text)) {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".trace")+"/"+tr.name, func(t *testing.T) {
 				for way, cut := range ways() {
@@ -230,18 +222,12 @@ func (tr *trace) check(t *testing.T, way string, cut cutter) {
 	}
 	diff(t, way+": to the server", k.toServer, tr.toServer)
 	diff(t, way+": to the client", k.toClient, tr.toClient)
-	if fmt.Sprintf("%.200q", k.held) != fmt.Sprintf("%.200q", tr.held) || len(k.held) != len(tr.held) {
-		t.Errorf("%s: held %.200q; want %.200q", way, k.held, tr.held)
-	}
-	if k.refused != tr.refused {
-		t.Errorf("%s: %d commands refused as too large; want %d", way, k.refused, tr.refused)
-	}
+	assert.True(t, fmt.Sprintf("%.200q", k.held) == fmt.Sprintf("%.200q", tr.held) && len(k.held) == len(tr.held), "%s: held %.200q; want %.200q", way, k.held, tr.held)
+	assert.True(t, k.refused == tr.refused, "%s: %d commands refused as too large; want %d", way, k.refused, tr.refused)
 	if k.c.pending.Len != tr.pending || k.c.Phase() != tr.phase {
 		t.Errorf("%s: %d replies pending, phase %d; want %d, %d", way, k.c.pending.Len, k.c.Phase(), tr.pending, tr.phase)
 	}
-	if len(k.client) != 0 || len(k.server) != 0 {
-		t.Errorf("%s: bytes kept at the end: %.40q, %.40q", way, k.client, k.server)
-	}
+	assert.True(t, len(k.client) == 0 && len(k.server) == 0, "%s: bytes kept at the end: %.40q, %.40q", way, k.client, k.server)
 }
 
 // diff reports where got departs from want, which may be very long.

@@ -3,6 +3,8 @@ package stats
 import (
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // TestSum: what ended sessions counted stays.
@@ -21,9 +23,8 @@ func TestSum(t *testing.T) {
 	told := time.Duration(0)
 	l.OnHeld = func(d time.Duration) { told = d }
 	l.Decided(3 * time.Millisecond)
-	if n, took := l.Held.Load(); n != 1 || took != 3*time.Millisecond || told != took {
-		t.Errorf("held %d for %v, told %v", n, took, told)
-	}
+	n, took := l.Held.Load()
+	assert.True(t, n == 1 && took == 3*time.Millisecond && told == took, "held %d for %v, told %v", n, took, told)
 }
 
 // TestErrorsAreBounded: a server that makes numbers up takes no memory.
@@ -44,9 +45,7 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, names := range [][]string{kindNames[:], formNames[:], questionNames[:]} {
 		for _, n := range names {
-			if n == "" || seen[n] {
-				t.Errorf("%q is no name of its own", n)
-			}
+			assert.True(t, n != "" && !seen[n], "%q is no name of its own", n)
 			seen[n] = true
 		}
 	}

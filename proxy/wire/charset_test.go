@@ -2,10 +2,13 @@ package wire
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"idproxy/integration/assert"
 )
 
 // FuzzDecodeWide: what is written in a wide set reads as it was, and any bytes read as UTF-8.
@@ -15,13 +18,11 @@ func FuzzDecodeWide(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, set := range []string{setUCS2, setUTF16, setUTF16L, setUTF32} {
-			if got := DecodeWide([]byte(text), set); !utf8.Valid(got) {
-				t.Errorf("%q in %s reads as %q", text, set, got)
-			}
+			got := DecodeWide([]byte(text), set)
+			assert.True(t, utf8.Valid(got), "%q in %s reads as %q", text, set, got)
 			whole := strings.ToValidUTF8(text, "")
-			if got := DecodeWide(encodeWide(whole, set), set); string(got) != whole {
-				t.Errorf("%q in %s reads as %q", whole, set, got)
-			}
+			got = DecodeWide(encodeWide(whole, set), set)
+			assert.True(t, string(got) == whole, "%q in %s reads as %q", whole, set, got)
 		}
 	})
 }
@@ -49,8 +50,6 @@ func TestWideSets(t *testing.T) {
 		35: setUCS2, 90: setUCS2, 54: setUTF16, 101: setUTF16, 56: setUTF16L, 62: setUTF16L, 60: setUTF32, 160: setUTF32,
 		1059: setUCS2, 2560: setUCS2, 2816: setUTF16, 3072: setUTF32,
 	} {
-		if got := WideSet(collation); got != want {
-			t.Errorf("collation %d is of %q, want %q", collation, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("collation %d is of", collation), WideSet(collation), want)
 	}
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"idproxy/integration/assert"
 )
 
 // greeting returns a greeting as a server writes it.
@@ -140,9 +143,8 @@ func TestParseResponse(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, err := ParseResponse(tt.in, tt.tlsCaps)
-		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Response{})); diff != "" || (err == nil) != (tt.want != nil) {
-			t.Errorf("%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
-		}
+		diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Response{}))
+		assert.True(t, diff == "" && (err == nil) == (tt.want != nil), "%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
 	}
 }
 
@@ -171,20 +173,14 @@ func TestBlank(t *testing.T) {
 	} {
 		if tt.change {
 			c := ParseChangeUser(tt.in, tt.caps)
-			if string(c.User) != "app" {
-				t.Errorf("user %q", c.User)
-			}
+			assert.True(t, string(c.User) == "app", "user %q", c.User)
 			c.Blank()
 		} else {
-			r, err := ParseResponse(tt.in, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := assert.Of(ParseResponse(tt.in, 0)).Must(t)
 			r.Blank()
 		}
-		if diff := cmp.Diff(tt.want, tt.in); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		diff := cmp.Diff(tt.want, tt.in)
+		assert.True(t, diff == "", "(-want +got):\n%s", diff)
 	}
 }
 
@@ -197,13 +193,9 @@ func FuzzChangeUser(f *testing.F) {
 		out := bytes.Clone(in)
 		c := ParseChangeUser(out, caps)
 		user := string(c.User)
-		if !bytes.HasPrefix(in, c.User) || !bytes.Contains(in, []byte(c.Plugin)) {
-			t.Errorf("%q and %q of %x", c.User, c.Plugin, in)
-		}
+		assert.True(t, bytes.HasPrefix(in, c.User) && bytes.Contains(in, []byte(c.Plugin)), "%q and %q of %x", c.User, c.Plugin, in)
 		c.Blank()
-		if len(out) != len(in) || string(out[:len(user)]) != user {
-			t.Errorf("%x became %x", in, out)
-		}
+		assert.True(t, len(out) == len(in) && string(out[:len(user)]) == user, "%x became %x", in, out)
 	})
 }
 
@@ -216,9 +208,7 @@ func TestNumber(t *testing.T) {
 		"": 0, "x": 0, "8": 0, "8.0": 0, "8.0.x": 0, "8.0.100": 0, "8.0.1.2": 0, "8.0.-1": 0, "8.0.+1": 0, "300.0.1": 0,
 		"8.0.11-TiDB-v7.5.0": 0, "5.7.25-OceanBase-v4.2": 0, "8.0.30-Vitess": 0, "8.0.11 (ProxySQL)": 0, "5.5.5-x-MariaDB": 0,
 	} {
-		if got := (&Greeting{Version: in}).Number(); got != want {
-			t.Errorf("%q is version %d; want %d", in, got, want)
-		}
+		assert.Equal(t, fmt.Sprintf("%q is version", in), (&Greeting{Version: in}).Number(), want)
 	}
 }
 
@@ -252,17 +242,11 @@ func FuzzGreeting(f *testing.F) {
 		at := len(g.Version) + 2
 		allowed := []int{at + 13, at + 14, at + 18, at + 19, at + 27, at + 28, at + 29, at + 30}
 		for _, i := range changed(in, out) {
-			if !slices.Contains(allowed, i) || bit0 == 1 && i >= at+27 {
-				t.Errorf("SetCaps(%x) changed byte %d of %x", caps, i, in)
-			}
+			assert.True(t, slices.Contains(allowed, i) && (bit0 != 1 || i < at+27), "SetCaps(%x) changed byte %d of %x", caps, i, in)
 		}
 		again, err := ParseGreeting(out)
-		if err != nil || again.Caps != caps || g.Caps != caps {
-			t.Fatalf("capabilities %x read back as %+v, %v", caps, again, err)
-		}
-		if again.Version != g.Version || again.ThreadID != g.ThreadID || again.Status != g.Status {
-			t.Errorf("SetCaps changed %+v to %+v", g, again)
-		}
+		assert.MustTrue(t, err == nil && again.Caps == caps && g.Caps == caps, "capabilities %x read back as %+v, %v", caps, again, err)
+		assert.True(t, again.Version == g.Version && again.ThreadID == g.ThreadID && again.Status == g.Status, "SetCaps changed %+v to %+v", g, again)
 	})
 }
 
@@ -278,9 +262,7 @@ func FuzzResponse(f *testing.F) {
 			return
 		}
 		for _, s := range []string{resp.User, resp.Schema, resp.Plugin} {
-			if !bytes.Contains(in, []byte(s)) {
-				t.Errorf("%q is not in %x", s, in)
-			}
+			assert.True(t, bytes.Contains(in, []byte(s)), "%q is not in %x", s, in)
 		}
 		extended := in[0]&1 == 0
 		if !extended {
@@ -291,9 +273,7 @@ func FuzzResponse(f *testing.F) {
 		out := bytes.Clone(in)
 		SetResponseCaps(out, caps)
 		for _, i := range changed(in, out) {
-			if i >= 4 && (!extended || i < 28 || i >= 32) {
-				t.Errorf("SetResponseCaps(%x) changed byte %d of %x", caps, i, in)
-			}
+			assert.True(t, i < 4 || extended && i >= 28 && i < 32, "SetResponseCaps(%x) changed byte %d of %x", caps, i, in)
 		}
 		got := uint64(binary.LittleEndian.Uint32(out))
 		if extended {
@@ -301,9 +281,7 @@ func FuzzResponse(f *testing.F) {
 		} else {
 			caps = uint64(uint32(caps))
 		}
-		if got != caps {
-			t.Errorf("capabilities %x written as %x", caps, got)
-		}
+		assert.True(t, got == caps, "capabilities %x written as %x", caps, got)
 	})
 }
 
@@ -318,13 +296,9 @@ func TestTakeLevel(t *testing.T) {
 		level        byte
 	}{{"", "", 0}, {"\x07", "", 7}, {"\xff", "", 255}, {"\x03more", "more", 3}} {
 		payload := append(bytes.Clone(packet), tt.behind...)
-		r, err := ParseResponse(payload, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := assert.Of(ParseResponse(payload, 0)).Must(t)
 		got, level := r.TakeLevel(payload)
-		if want := string(packet) + tt.left; string(got) != want || level != tt.level {
-			t.Errorf("%q behind: level %d and %q, want %d and %q", tt.behind, level, got, tt.level, want)
-		}
+		want := string(packet) + tt.left
+		assert.True(t, string(got) == want && level == tt.level, "%q behind: level %d and %q, want %d and %q", tt.behind, level, got, tt.level, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/assert"
 )
 
 // numberCaps are those by which results of a number differ.
@@ -35,9 +37,7 @@ func TestNumberResult(t *testing.T) {
 	} {
 		n := Number{Column: "id", Value: 100, Binary: c.binary, Status: mysql.SERVER_STATUS_AUTOCOMMIT}
 		got, last := n.Append(nil, 1, c.caps)
-		if string(got) != c.want {
-			t.Errorf("%+v: %q, last %d; want %q", c, got, last, c.want)
-		}
+		assert.True(t, string(got) == c.want, "%+v: %q, last %d; want %q", c, got, last, c.want)
 	}
 }
 
@@ -49,14 +49,11 @@ func TestNumberReply(t *testing.T) {
 				is := Number{Column: "id", Value: 7, Binary: binary, Status: mysql.SERVER_STATUS_IN_TRANS}
 				frames, _ := is.Append(nil, 1, caps)
 				reply, err := ReadNumber(frames, caps, binary)
-				if err != nil || reply.Value != 7 {
-					t.Fatalf("%+v, %v", reply, err)
-				}
+				assert.MustTrue(t, err == nil && reply.Value == 7, "%+v, %v", reply, err)
 				should := Number{Column: "id", Value: 1 << 63, Binary: binary, Status: mysql.SERVER_STATUS_IN_TRANS | mysql.SERVER_MORE_RESULTS_EXISTS}
 				want, wantLast := should.Append(nil, 5, caps)
-				if got, last := reply.Append(nil, 5, 1<<63, mysql.SERVER_MORE_RESULTS_EXISTS); !bytes.Equal(got, want) || last != wantLast {
-					t.Errorf("%q, last %d; want %q, last %d", got, last, want, wantLast)
-				}
+				got, last := reply.Append(nil, 5, 1<<63, mysql.SERVER_MORE_RESULTS_EXISTS)
+				assert.True(t, bytes.Equal(got, want) && last == wantLast, "%q, last %d; want %q, last %d", got, last, want, wantLast)
 				for cut := range frames {
 					if _, err := ReadNumber(bytes.Clone(frames[:cut]), caps, binary); err == nil {
 						t.Errorf("%q is read", frames[:cut])
@@ -100,17 +97,13 @@ func TestNumberReplyRows(t *testing.T) {
 			want = AppendPacket(want, byte(i+1), []byte(p))
 		}
 		reply, err := ReadNumber(frames, caps, false)
-		if (err == nil) != c.read {
-			t.Errorf("%q: %v", c.payloads, err)
-		}
-		if got, _ := reply.Append(nil, 1, 42, 0); c.read && !bytes.Equal(got, want) {
-			t.Errorf("%q: %q; want %q", c.payloads, got, want)
-		}
+		assert.True(t, (err == nil) == c.read, "%q: %v", c.payloads, err)
+		got, _ := reply.Append(nil, 1, 42, 0)
+		assert.True(t, !c.read || bytes.Equal(got, want), "%q: %q; want %q", c.payloads, got, want)
 	}
 	refused := AppendERR(nil, 1, mysql.NewDefaultError(mysql.ER_UNKNOWN_ERROR))
-	if e, ok := errors.AsType[*mysql.MyError](func() error { _, err := ReadNumber(refused, caps, false); return err }()); !ok || e.Code != mysql.ER_UNKNOWN_ERROR {
-		t.Errorf("%v", e)
-	}
+	e, ok := errors.AsType[*mysql.MyError](func() error { _, err := ReadNumber(refused, caps, false); return err }())
+	assert.True(t, ok && e.Code == mysql.ER_UNKNOWN_ERROR, "%v", e)
 }
 
 // FuzzReadNumber: whatever a server answers, what is made of it holds the number.
@@ -129,8 +122,6 @@ func FuzzReadNumber(f *testing.F) {
 		}
 		out, _ := reply.Append(nil, 1, 42, 0)
 		again, err := ReadNumber(out, caps, binary)
-		if err != nil || reply.row > 0 && again.Value != 42 || again.row != reply.row {
-			t.Fatalf("%q: %+v, %v", out, again, err)
-		}
+		assert.MustTrue(t, err == nil && (reply.row <= 0 || again.Value == 42) && again.row == reply.row, "%q: %+v, %v", out, again, err)
 	})
 }

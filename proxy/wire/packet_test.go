@@ -3,8 +3,11 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestAppendPacket(t *testing.T) {
@@ -26,9 +29,7 @@ func TestAppendPacket(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			payload := bytes.Repeat([]byte{0xab}, tt.n)
 			b := AppendPacket(nil, tt.seq, payload)
-			if got := Frames(tt.n); got != len(tt.frames) {
-				t.Errorf("Frames(%d) = %d; want %d", tt.n, got, len(tt.frames))
-			}
+			assert.Equal(t, fmt.Sprintf("Frames(%d)", tt.n), Frames(tt.n), len(tt.frames))
 			rest, seq := b, tt.seq
 			for i, n := range tt.frames {
 				if got := PayloadLen(rest); got != n || rest[3] != seq {
@@ -37,16 +38,11 @@ func TestAppendPacket(t *testing.T) {
 				rest = rest[HeaderLen+n:]
 				seq++
 			}
-			if len(rest) != 0 {
-				t.Fatalf("%d bytes behind the last frame", len(rest))
-			}
+			assert.MustEqual(t, "bytes behind the last frame", len(rest), 0)
 			size, sum, ok := Packet(b)
-			if size != len(b) || sum != tt.n || !ok {
-				t.Errorf("Packet = %d, %d, %v; want %d, %d, true", size, sum, ok, len(b), tt.n)
-			}
-			if got := Join(b); !bytes.Equal(got, payload) {
-				t.Errorf("Join gave %d bytes that differ from the payload of %d", len(got), tt.n)
-			}
+			assert.True(t, size == len(b) && sum == tt.n && ok, "Packet = %d, %d, %v; want %d, %d, true", size, sum, ok, len(b), tt.n)
+			got := Join(b)
+			assert.True(t, bytes.Equal(got, payload), "Join gave %d bytes that differ from the payload of %d", len(got), tt.n)
 		})
 	}
 }
@@ -67,40 +63,30 @@ func TestPacketIncomplete(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		if size, payload, ok := Packet(tt.in); ok || size != tt.size || payload != tt.payload {
-			t.Errorf("%s: Packet = %d, %d, %v; want %d, %d, false", tt.name, size, payload, ok, tt.size, tt.payload)
-		}
+		size, payload, ok := Packet(tt.in)
+		assert.True(t, !ok && size == tt.size && payload == tt.payload, "%s: Packet = %d, %d, %v; want %d, %d, false", tt.name, size, payload, ok, tt.size, tt.payload)
 	}
 }
 
 func TestReadPacket(t *testing.T) {
 	stream := AppendPacket(AppendPacket(nil, 3, []byte("abc")), 4, nil)
 	r := bytes.NewReader(append(stream, 0x16, 3, 1)) // the start of a TLS ClientHello
-	if payload, seq, err := ReadPacket(r, 3); string(payload) != "abc" || seq != 3 || err != nil {
-		t.Errorf("first packet = %q, %d, %v", payload, seq, err)
-	}
-	if payload, seq, err := ReadPacket(r, 0); len(payload) != 0 || seq != 4 || err != nil {
-		t.Errorf("empty packet = %q, %d, %v", payload, seq, err)
-	}
-	if r.Len() != 3 {
-		t.Errorf("%d bytes left in the reader; want the 3 behind the packets", r.Len())
-	}
-	if _, _, err := ReadPacket(bytes.NewReader(nil), 1); !errors.Is(err, io.EOF) {
-		t.Errorf("end before a packet: %v; want EOF", err)
-	}
-	if _, _, err := ReadPacket(bytes.NewReader(stream[:5]), 3); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("cut off: %v; want unexpected EOF", err)
-	}
-	if _, seq, err := ReadPacket(bytes.NewReader(stream), 2); !errors.Is(err, ErrPacketTooLarge) || seq != 3 {
-		t.Errorf("over the limit: sequence %d, %v; want 3, ErrPacketTooLarge", seq, err)
-	}
+	payload, seq, err := ReadPacket(r, 3)
+	assert.True(t, string(payload) == "abc" && seq == 3 && err == nil, "first packet = %q, %d, %v", payload, seq, err)
+	payload, seq, err = ReadPacket(r, 0)
+	assert.True(t, len(payload) == 0 && seq == 4 && err == nil, "empty packet = %q, %d, %v", payload, seq, err)
+	assert.True(t, r.Len() == 3, "%d bytes left in the reader; want the 3 behind the packets", r.Len())
+	_, _, err = ReadPacket(bytes.NewReader(nil), 1)
+	assert.True(t, errors.Is(err, io.EOF), "end before a packet: %v; want EOF", err)
+	_, _, err = ReadPacket(bytes.NewReader(stream[:5]), 3)
+	assert.True(t, errors.Is(err, io.ErrUnexpectedEOF), "cut off: %v; want unexpected EOF", err)
+	_, seq, err = ReadPacket(bytes.NewReader(stream), 2)
+	assert.True(t, errors.Is(err, ErrPacketTooLarge) && seq == 3, "over the limit: sequence %d, %v; want 3, ErrPacketTooLarge", seq, err)
 	large := AppendPacket(nil, 0, make([]byte, MaxPayload+5))
-	if payload, seq, err := ReadPacket(bytes.NewReader(large), MaxPayload+5); len(payload) != MaxPayload+5 || seq != 1 || err != nil {
-		t.Errorf("two frames: %d bytes, %d, %v", len(payload), seq, err)
-	}
-	if _, _, err := ReadPacket(bytes.NewReader(large), MaxPayload+4); !errors.Is(err, ErrPacketTooLarge) {
-		t.Errorf("two frames over the limit: %v; want ErrPacketTooLarge", err)
-	}
+	payload, seq, err = ReadPacket(bytes.NewReader(large), MaxPayload+5)
+	assert.True(t, len(payload) == MaxPayload+5 && seq == 1 && err == nil, "two frames: %d bytes, %d, %v", len(payload), seq, err)
+	_, _, err = ReadPacket(bytes.NewReader(large), MaxPayload+4)
+	assert.True(t, errors.Is(err, ErrPacketTooLarge), "two frames over the limit: %v; want ErrPacketTooLarge", err)
 }
 
 // Packet, Join, ReadPacket and AppendPacket agree on where a packet ends and
@@ -112,13 +98,9 @@ func FuzzPacket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, seq byte) {
 		b = b[:len(b):len(b)]
 		size, n, ok := Packet(b)
-		if size > len(b) || n > size {
-			t.Fatalf("Packet = %d, %d of %d bytes", size, n, len(b))
-		}
+		assert.MustTrue(t, size <= len(b) && n <= size, "Packet = %d, %d of %d bytes", size, n, len(b))
 		payload, last, err := ReadPacket(bytes.NewReader(b), len(b))
-		if ok != (err == nil) {
-			t.Fatalf("Packet says complete: %v; ReadPacket says %v", ok, err)
-		}
+		assert.MustTrue(t, ok == (err == nil), "Packet says complete: %v; ReadPacket says %v", ok, err)
 		again := AppendPacket(nil, seq, b)
 		if s, n, ok := Packet(again); s != len(again) || n != len(b) || !ok || !bytes.Equal(Join(again), b) {
 			t.Errorf("round trip of %x: Packet = %d, %d, %v", b, s, n, ok)
@@ -126,9 +108,7 @@ func FuzzPacket(f *testing.F) {
 		if !ok {
 			return
 		}
-		if last != b[3] {
-			t.Errorf("sequence %d; want %d", last, b[3])
-		}
+		assert.Equal(t, "sequence", last, b[3])
 		if got := AppendPacket(nil, b[3], payload); !bytes.Equal(got, b[:size]) {
 			t.Errorf("AppendPacket of what was read gave %x; want %x", got, b[:size])
 		}
@@ -159,15 +139,11 @@ func (g *greedy) Read(p []byte) (int, error) {
 func TestReadPacketAnnounced(t *testing.T) {
 	for _, sent := range []int{0, 100, 10_000, 500_000} {
 		g := &greedy{text: append(AppendHeader(nil, 1<<20, 0), make([]byte, sent)...)}
-		if _, _, err := ReadPacket(g, 1<<20); err == nil {
-			t.Errorf("%d bytes of a packet are a packet", sent)
-		}
-		if g.most > readStep {
-			t.Errorf("%d bytes more than were sent have room, after %d", g.most, sent)
-		}
+		_, _, err := ReadPacket(g, 1<<20)
+		assert.True(t, err != nil, "%d bytes of a packet are a packet", sent)
+		assert.True(t, g.most <= readStep, "%d bytes more than were sent have room, after %d", g.most, sent)
 	}
 	whole := AppendPacket(nil, 0, bytes.Repeat([]byte("0123456789"), 90_000))
-	if payload, _, err := ReadPacket(bytes.NewReader(whole), 1<<20); err != nil || !bytes.Equal(payload, whole[HeaderLen:]) {
-		t.Errorf("a large packet: %d bytes, %v", len(payload), err)
-	}
+	payload, _, err := ReadPacket(bytes.NewReader(whole), 1<<20)
+	assert.True(t, err == nil && bytes.Equal(payload, whole[HeaderLen:]), "a large packet: %d bytes, %v", len(payload), err)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"idproxy/integration/assert"
 )
 
 const attributes = uint64(mysql.CLIENT_QUERY_ATTRIBUTES)
@@ -38,9 +40,7 @@ func TestQueryText(t *testing.T) {
 	}
 	for _, tt := range tests {
 		at, ok := QueryText([]byte(tt.in), tt.caps)
-		if ok == tt.bad || ok && tt.in[at:] != tt.want {
-			t.Errorf("%s: QueryText(%q) = %d, %v; want %q, %v", tt.name, tt.in, at, ok, tt.want, !tt.bad)
-		}
+		assert.True(t, ok != tt.bad && (!ok || tt.in[at:] == tt.want), "%s: QueryText(%q) = %d, %v; want %q, %v", tt.name, tt.in, at, ok, tt.want, !tt.bad)
 	}
 }
 
@@ -58,9 +58,8 @@ func TestParsePrepared(t *testing.T) {
 		{in: ""},
 	}
 	for _, tt := range tests {
-		if got, ok := ParsePrepared([]byte(tt.in)); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("ParsePrepared(%q) = %+v, %v; want %+v, %v", tt.in, got, ok, tt.want, tt.ok)
-		}
+		got, ok := ParsePrepared([]byte(tt.in))
+		assert.True(t, ok == tt.ok && (!ok || got == tt.want), "ParsePrepared(%q) = %+v, %v; want %+v, %v", tt.in, got, ok, tt.want, tt.ok)
 	}
 }
 
@@ -82,18 +81,13 @@ func column(name, extra string, c Column) []byte {
 func TestParseColumn(t *testing.T) {
 	want := Column{Name: "id", Collation: 63, Type: mysql.MYSQL_TYPE_LONGLONG, Flags: mysql.UNSIGNED_FLAG | mysql.AUTO_INCREMENT_FLAG, Length: 20, Decimals: 1, Stored: true}
 	got, ok := ParseColumn(column("id", "", want), false)
-	if got != want || !ok {
-		t.Errorf("ParseColumn = %+v, %v; want %+v", got, ok, want)
-	}
+	assert.True(t, got == want && ok, "ParseColumn = %+v, %v; want %+v", got, ok, want)
 	got, ok = ParseColumn(column("id", "\x06\x00\x04uuid", want), true)
-	if got != want || !ok {
-		t.Errorf("with extended metadata: ParseColumn = %+v, %v; want %+v", got, ok, want)
-	}
+	assert.True(t, got == want && ok, "with extended metadata: ParseColumn = %+v, %v; want %+v", got, ok, want)
 	b := column("id", "", want)
 	for n := range len(b) - 2 { // the filler may be missing
-		if got, ok := ParseColumn(b[:n], false); ok {
-			t.Errorf("cut off behind %d bytes: %+v", n, got)
-		}
+		got, ok := ParseColumn(b[:n], false)
+		assert.True(t, !ok, "cut off behind %d bytes: %+v", n, got)
 	}
 }
 
@@ -108,16 +102,12 @@ func FuzzQueryText(f *testing.F) {
 		if !ok {
 			return
 		}
-		if at < 1 || at > len(in) {
-			t.Fatalf("QueryText = %d of %d bytes", at, len(in))
-		}
-		if again, ok := QueryText(in[:at:at], caps); again != at || !ok {
-			t.Errorf("without the text: %d, %v; want %d", again, ok, at)
-		}
+		assert.MustTrue(t, at >= 1 && at <= len(in), "QueryText = %d of %d bytes", at, len(in))
+		again, ok := QueryText(in[:at:at], caps)
+		assert.True(t, again == at && ok, "without the text: %d, %v; want %d", again, ok, at)
 		longer := append(in[:len(in):len(in)], "; SELECT 2"...)
-		if again, ok := QueryText(longer, caps); again != at || !ok {
-			t.Errorf("with a longer text: %d, %v; want %d", again, ok, at)
-		}
+		again, ok = QueryText(longer, caps)
+		assert.True(t, again == at && ok, "with a longer text: %d, %v; want %d", again, ok, at)
 	})
 }
 
@@ -137,11 +127,8 @@ func FuzzColumn(f *testing.F) {
 		if !ok {
 			return
 		}
-		if len(c.Name) > len(in) {
-			t.Fatalf("name of %d bytes in %d", len(c.Name), len(in))
-		}
-		if again, ok := ParseColumn(append(in, 0xff, 0xff), extended); again != c || !ok {
-			t.Errorf("with two bytes more: %+v, %v; want %+v", again, ok, c)
-		}
+		assert.MustTrue(t, len(c.Name) <= len(in), "name of %d bytes in %d", len(c.Name), len(in))
+		again, ok := ParseColumn(append(in, 0xff, 0xff), extended)
+		assert.True(t, again == c && ok, "with two bytes more: %+v, %v; want %+v", again, ok, c)
 	})
 }

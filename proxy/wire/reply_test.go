@@ -9,6 +9,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"idproxy/integration/assert"
 )
 
 const tracking = uint64(mysql.CLIENT_SESSION_TRACK)
@@ -41,9 +43,8 @@ func TestParseOK(t *testing.T) {
 	}
 	for _, tt := range tests {
 		got, valid := ParseOK([]byte(tt.in), tt.caps)
-		if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(OK{})); diff != "" || valid == tt.bad {
-			t.Errorf("%s: valid %v, difference (-want +got):\n%s", tt.name, valid, diff)
-		}
+		diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(OK{}))
+		assert.True(t, diff == "" && valid != tt.bad, "%s: valid %v, difference (-want +got):\n%s", tt.name, valid, diff)
 	}
 }
 
@@ -61,13 +62,9 @@ func TestAppendPrefixWithInsertID(t *testing.T) {
 	}
 	for _, tt := range tests {
 		ok, valid := ParseOK([]byte(tt.in), 0)
-		if !valid {
-			t.Fatalf("ParseOK(%q) is not valid", tt.in)
-		}
+		assert.MustTrue(t, valid, "ParseOK(%q) is not valid", tt.in)
 		out, used := ok.AppendPrefixWithInsertID(nil, []byte(tt.in), tt.id)
-		if got := string(out) + tt.in[used:]; got != tt.want {
-			t.Errorf("insert id %d in %q = %q; want %q", tt.id, tt.in, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprintf("insert id %d in %q", tt.id, tt.in), string(out)+tt.in[used:], tt.want)
 	}
 }
 
@@ -84,9 +81,8 @@ func TestParseEOF(t *testing.T) {
 		{in: "\xfe\x00\x00\x22"},
 	}
 	for _, tt := range tests {
-		if got, ok := ParseEOF([]byte(tt.in)); got != tt.want || ok != tt.ok {
-			t.Errorf("ParseEOF(%q) = %#x, %v; want %#x, %v", tt.in, got, ok, tt.want, tt.ok)
-		}
+		got, ok := ParseEOF([]byte(tt.in))
+		assert.True(t, got == tt.want && ok == tt.ok, "ParseEOF(%q) = %#x, %v; want %#x, %v", tt.in, got, ok, tt.want, tt.ok)
 	}
 }
 
@@ -104,17 +100,12 @@ func TestErr(t *testing.T) {
 		{in: ""},
 	}
 	for _, tt := range tests {
-		if code, text := ErrCode([]byte(tt.in)), ErrMessage([]byte(tt.in)); code != tt.code || text != tt.text {
-			t.Errorf("ERR %q = %d %q; want %d %q", tt.in, code, text, tt.code, tt.text)
-		}
+		code, text := ErrCode([]byte(tt.in)), ErrMessage([]byte(tt.in))
+		assert.True(t, code == tt.code && text == tt.text, "ERR %q = %d %q; want %d %q", tt.in, code, text, tt.code, tt.text)
 	}
 	got := AppendERR([]byte("x"), 3, &mysql.MyError{Code: 1040, State: "08004", Message: "no"})
-	if want := "x\x0b\x00\x00\x03\xff\x10\x04#08004no"; string(got) != want {
-		t.Errorf("AppendERR = %q; want %q", got, want)
-	}
-	if got, want := string(AppendERR(nil, 0, &mysql.MyError{Code: 1040, Message: "no"})), "\x05\x00\x00\x00\xff\x10\x04no"; got != want {
-		t.Errorf("AppendERR without a state = %q; want %q", got, want)
-	}
+	assert.Equal(t, fmt.Sprintf("AppendERR = %q", got), string(got), "x\x0b\x00\x00\x03\xff\x10\x04#08004no")
+	assert.Equal(t, "AppendERR without a state", string(AppendERR(nil, 0, &mysql.MyError{Code: 1040, Message: "no"})), "\x05\x00\x00\x00\xff\x10\x04no")
 }
 
 // tracked walks session state information into readable entries.
@@ -144,9 +135,8 @@ func TestWalkTrack(t *testing.T) {
 		{name: "kind alone", in: "\x01", bad: true},
 	}
 	for _, tt := range tests {
-		if got, ok := tracked(tt.in); !slices.Equal(got, tt.want) || ok == tt.bad {
-			t.Errorf("%s: %q, %v; want %q, %v", tt.name, got, ok, tt.want, !tt.bad)
-		}
+		got, ok := tracked(tt.in)
+		assert.True(t, slices.Equal(got, tt.want) && ok != tt.bad, "%s: %q, %v; want %q, %v", tt.name, got, ok, tt.want, !tt.bad)
 	}
 }
 
@@ -160,16 +150,13 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte("\x01\x05\x04shop\x00\x08\x01a\x011\x01b\x012"), tracking, uint64(9))
 	f.Fuzz(func(t *testing.T, in []byte, caps, id uint64) {
 		in = in[:len(in):len(in)]
-		if text := ErrMessage(in); len(text) > len(in) {
-			t.Errorf("message longer than the packet: %q", text)
-		}
+		text := ErrMessage(in)
+		assert.True(t, len(text) <= len(in), "message longer than the packet: %q", text)
 		_ = ErrCode(in)
 		_, _ = ParseEOF(in)
 		walked := 0
 		WalkTrack(in, func(n []byte) { walked += len(n) }, func(n, v []byte) { walked += len(n) + len(v) })
-		if walked > len(in) {
-			t.Errorf("walk of %d bytes handed out %d", len(in), walked)
-		}
+		assert.True(t, walked <= len(in), "walk of %d bytes handed out %d", len(in), walked)
 		ok, valid := ParseOK(in, caps)
 		cut, cutValid := ParseOK(in[:min(len(in), OKPrefix)], caps)
 		if valid != cutValid || ok.AffectedRows != cut.AffectedRows || ok.InsertID != cut.InsertID || ok.Status != cut.Status || ok.Warnings != cut.Warnings {
@@ -179,21 +166,15 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		prefix, used := ok.AppendPrefixWithInsertID(nil, in, id)
-		if used > len(in) || used > OKPrefix {
-			t.Fatalf("prefix stands for %d bytes of %d", used, len(in))
-		}
+		assert.MustTrue(t, used <= len(in) && used <= OKPrefix, "prefix stands for %d bytes of %d", used, len(in))
 		out := append(prefix, in[used:]...)
 		again, valid := ParseOK(out, caps)
-		if !valid || again.InsertID != id {
-			t.Fatalf("insert id %d in %x reads back as %+v, %v", id, in, again, valid)
-		}
+		assert.MustTrue(t, valid && again.InsertID == id, "insert id %d in %x reads back as %+v, %v", id, in, again, valid)
 		if again.AffectedRows != ok.AffectedRows || again.Status != ok.Status || again.Warnings != ok.Warnings || !bytes.Equal(again.Track, ok.Track) {
 			t.Errorf("insert id %d changed %+v to %+v", id, ok, again)
 		}
 		back, backUsed := again.AppendPrefixWithInsertID(nil, out, ok.InsertID)
 		restored, _ := ParseOK(append(back, out[backUsed:]...), caps)
-		if restored.InsertID != ok.InsertID || restored.Status != ok.Status {
-			t.Errorf("back from %d: %+v; want %+v", id, restored, ok)
-		}
+		assert.True(t, restored.InsertID == ok.InsertID && restored.Status == ok.Status, "back from %d: %+v; want %+v", id, restored, ok)
 	})
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/google/go-cmp/cmp"
+
+	"idproxy/integration/assert"
 )
 
 // frames returns payloads as packets with rising sequence numbers.
@@ -57,20 +59,16 @@ func TestReadResult(t *testing.T) {
 			caps = uint64(mysql.CLIENT_DEPRECATE_EOF)
 		}
 		got, err := ReadResult(tt.in, caps)
-		if diff := cmp.Diff(tt.want, got.Rows); diff != "" || !says(err, tt.wantErr) {
-			t.Errorf("%s: error %v; want %q; rows (-want +got):\n%s", tt.name, err, tt.wantErr, diff)
-		}
+		diff := cmp.Diff(tt.want, got.Rows)
+		assert.True(t, diff == "" && says(err, tt.wantErr), "%s: error %v; want %q; rows (-want +got):\n%s", tt.name, err, tt.wantErr, diff)
 	}
 }
 
 func TestParseERR(t *testing.T) {
 	e := ParseERR([]byte("\xff\x7a\x04#42S02no table"))
-	if e.Code != 1146 || e.State != "42S02" || e.Message != "no table" {
-		t.Errorf("%+v", e)
-	}
-	if e := ParseERR([]byte("\xff\x10\x04full")); e.Code != 1040 || e.State != "HY000" || e.Message != "full" {
-		t.Errorf("without a state: %+v", e)
-	}
+	assert.True(t, e.Code == 1146 && e.State == "42S02" && e.Message == "no table", "%+v", e)
+	e = ParseERR([]byte("\xff\x10\x04full"))
+	assert.True(t, e.Code == 1040 && e.State == "HY000" && e.Message == "full", "without a state: %+v", e)
 }
 
 // number and spelled return values as an execution or a row of the binary protocol has them.
@@ -99,13 +97,11 @@ func TestParameterText(t *testing.T) {
 		"7.0":                  spelled(mysql.MYSQL_TYPE_NEWDECIMAL, "7.0"),
 		"":                     spelled(mysql.MYSQL_TYPE_VAR_STRING, ""),
 	} {
-		if got := v.text(); got == nil || string(got) != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		got := v.text()
+		assert.True(t, got != nil && string(got) == want, "%q, want %q", got, want)
 	}
-	if got := (&Parameter{Type: uint16(mysql.MYSQL_TYPE_DOUBLE), Null: true}).text(); got != nil {
-		t.Errorf("NULL is %q", got)
-	}
+	got := (&Parameter{Type: uint16(mysql.MYSQL_TYPE_DOUBLE), Null: true}).text()
+	assert.True(t, got == nil, "NULL is %q", got)
 }
 
 // What a reply to a PREPARE says, and what is left of it when it is cut off.
@@ -137,9 +133,8 @@ func TestReadPrepare(t *testing.T) {
 			t.Errorf("%s: statement %d with %d columns, %v; want %d, %d, %q", name, p.ID, len(p.Shown.Payloads), err, tt.id, tt.shown, tt.wantErr)
 		}
 		for i := range p.Shown.Payloads {
-			if c, ok := p.Shown.Column(i); !ok || c.Name != "id" {
-				t.Errorf("%s: column %+v, %v", name, c, ok)
-			}
+			c, ok := p.Shown.Column(i)
+			assert.True(t, ok && c.Name == "id", "%s: column %+v, %v", name, c, ok)
 		}
 	}
 }
@@ -158,9 +153,7 @@ func FuzzReadResult(f *testing.F) {
 				n += len(v)
 			}
 		}
-		if n > len(in) || err != nil && result.Rows != nil {
-			t.Errorf("values of %d bytes in %d, and %v", n, len(in), err)
-		}
+		assert.True(t, n <= len(in) && (err == nil || result.Rows == nil), "values of %d bytes in %d, and %v", n, len(in), err)
 		_, _ = ReadBinaryResult(bytes.Clone(in), caps, nil)
 		_, _ = ReadPrepare(bytes.Clone(in), caps)
 		_ = ReadOK(bytes.Clone(in))

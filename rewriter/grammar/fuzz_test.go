@@ -12,6 +12,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -180,9 +181,8 @@ func checkPrepared(t *testing.T, s *rewriter.Statement, p *rewriter.Plan, before
 	if err != nil {
 		t.Fatalf("%v\n %q\n gives %q", err, s.Text, made.Text)
 	}
-	if own, all := parameters(before), parameters(after); own != made.Client || all != len(made.Parameters) {
-		t.Errorf("%d parameters of %d, not %d of %d\n %q\n gives %q", own, all, made.Client, len(made.Parameters), s.Text, made.Text)
-	}
+	own, all := parameters(before), parameters(after)
+	assert.True(t, own == made.Client && all == len(made.Parameters), "%d parameters of %d, not %d of %d\n %q\n gives %q", own, all, made.Client, len(made.Parameters), s.Text, made.Text)
 }
 
 // parameters counts those of a statement.
@@ -293,7 +293,5 @@ func checkRefusal(t *testing.T, s *rewriter.Statement, err error, stmt *ast.Inse
 			return
 		}
 	}
-	if len(names) == len(stmt.Columns) {
-		t.Fatalf("%q: %v, but TiDB finds nothing wrong", s.Text, err)
-	}
+	assert.MustTrue(t, len(names) != len(stmt.Columns), "%q: %v, but TiDB finds nothing wrong", s.Text, err)
 }

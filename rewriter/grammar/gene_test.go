@@ -8,6 +8,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	driver "github.com/pingcap/tidb/pkg/parser/test_driver"
 
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -64,13 +65,9 @@ func checkGenes(t *testing.T, text []byte, mode rewriter.Mode, crc bool) bool {
 		return false
 	}
 	keys := keysOf(read, len(table.Columns))
-	if len(keys) != p.Rows {
-		t.Fatalf("%q: %d rows, and %d keys", text, p.Rows, len(keys))
-	}
+	assert.MustTrue(t, len(keys) == p.Rows, "%q: %d rows, and %d keys", text, p.Rows, len(keys))
 	for i, key := range keys {
-		if key == nil {
-			t.Fatalf("%q: row %d has a gene, and TiDB reads no literal", text, i)
-		}
+		assert.MustTrue(t, key != nil, "%q: row %d has a gene, and TiDB reads no literal", text, i)
 		var want uint16
 		var why string
 		switch key.Kind() {
@@ -113,7 +110,5 @@ func TestGenesAreCompared(t *testing.T) {
 			}
 		}
 	}
-	if compared < 7 {
-		t.Errorf("only %d of %d were", compared, 2*len(geneSeeds))
-	}
+	assert.True(t, compared >= 7, "only %d of %d were", compared, 2*len(geneSeeds))
 }

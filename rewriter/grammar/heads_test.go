@@ -7,6 +7,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 )
 
@@ -49,13 +50,10 @@ func FuzzTexts(f *testing.F) {
 				heads = append(heads, h)
 			}
 		}
-		if len(heads) != len(stmts) {
-			t.Fatalf("%q: TiDB reads %d statements, Split %d", text, len(stmts), len(heads))
-		}
+		assert.MustTrue(t, len(heads) == len(stmts), "%q: TiDB reads %d statements, Split %d", text, len(stmts), len(heads))
 		for i, stmt := range stmts {
-			if want := headOf(stmt); !sameHead(heads[i], want) {
-				t.Fatalf("%q: statement %d is %+v to TiDB, %+v to ReadHead", text, i, want, heads[i])
-			}
+			want := headOf(stmt)
+			assert.MustTrue(t, sameHead(heads[i], want), "%q: statement %d is %+v to TiDB, %+v to ReadHead", text, i, want, heads[i])
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -19,9 +20,7 @@ func read(t *testing.T, text string) (*rewriter.Statement, *rewriter.Plan) {
 	t.Helper()
 	s := &rewriter.Statement{Text: []byte(text), Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
-	if err := p.Read(s); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	assert.Must(t, p.Read(s), text)
 	return s, p
 }
 
@@ -116,13 +115,11 @@ func TestComparisonHasTeeth(t *testing.T) {
 		for i := range ids {
 			ids[i] = 77 + uint64(i)
 		}
-		if got := p.Append(nil, s.Text, [][]uint64{ids}); string(got) != tt.fine {
-			t.Errorf("%s\n gives %s\n want  %s", tt.before, got, tt.fine)
-		}
+		got := p.Append(nil, s.Text, [][]uint64{ids})
+		assert.True(t, string(got) == tt.fine, "%s\n gives %s\n want  %s", tt.before, got, tt.fine)
 		for i, after := range append([]string{tt.fine}, tt.wrong...) {
-			if err := compareTexts(s, p, after, [][]uint64{ids}); (err == nil) != (i == 0) {
-				t.Errorf("%s\n gives %s\n %v", tt.before, after, err)
-			}
+			err := compareTexts(s, p, after, [][]uint64{ids})
+			assert.True(t, (err == nil) == (i == 0), "%s\n gives %s\n %v", tt.before, after, err)
 		}
 	}
 }
@@ -153,20 +150,14 @@ func TestWrongPlans(t *testing.T) {
 	} {
 		s := &rewriter.Statement{Text: []byte("INSERT INTO t (a) VALUES (LAST_INSERT_ID()),(2)"), Rules: []*rule.Rule{anyTable}, Mode: rewriter.Mode{MariaDB: true}}
 		p := new(rewriter.Plan)
-		if err := p.Read(s); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Read(s))
 		c := comparison{s: s, p: p, ids: [][]uint64{{77, 78}}}
 		c.before, _ = parse(string(s.Text), s.Mode)
 		c.after, _ = parse(string(p.Append(nil, s.Text, c.ids)), s.Mode)
-		if err := c.differ(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, c.differ())
 		spoil(p)
 		c = comparison{s: s, p: p, ids: c.ids, before: c.before, after: c.after}
-		if c.differ() == nil {
-			t.Errorf("%s: not seen", name)
-		}
+		assert.Fails(t, name+": not seen", c.differ(), "")
 	}
 }
 
@@ -206,13 +197,10 @@ func TestReaderRefusesWhatDiffers(t *testing.T) {
 	s, p := read(t, "INSERT INTO t (a) VALUES (1)")
 	p.Rows = 2
 	for range 2 {
-		if err := r.Check(s, p); err == nil || errors.Is(err, errUnread) {
-			t.Errorf("%v for a plan that is wrong", err)
-		}
+		err := r.Check(s, p)
+		assert.True(t, err != nil && !errors.Is(err, errUnread), "%v for a plan that is wrong", err)
 	}
-	if r.Differs.Load() != 2 || r.Agreed.Load() != 0 {
-		t.Errorf("%d differ, %d agreed", r.Differs.Load(), r.Agreed.Load())
-	}
+	assert.True(t, r.Differs.Load() == 2 && r.Agreed.Load() == 0, "%d differ, %d agreed", r.Differs.Load(), r.Agreed.Load())
 }
 
 func TestReduce(t *testing.T) {
@@ -227,21 +215,14 @@ func TestReduce(t *testing.T) {
 		{"INSERT INTO t SET a=/**/1 -- x", "INSERT INTO t SET a= 1"},
 	} {
 		s, p := read(t, tt.in)
-		if got := string(p.Reduce(s).Text); strings.TrimSpace(got) != tt.want {
-			t.Errorf("%.60s gives %q, want %q", tt.in, got, tt.want)
-		}
+		got := string(p.Reduce(s).Text)
+		assert.True(t, strings.TrimSpace(got) == tt.want, "%.60s gives %q, want %q", tt.in, got, tt.want)
 	}
 	s := &rewriter.Statement{Text: []byte("INSERT INTO t (a\x95\x5C) VALUES ('\x95\x5C')"), Mode: rewriter.Mode{Charset: rewriter.SJIS}, Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
-	if err := p.Read(s); err != nil {
-		t.Fatal(err)
-	}
-	if got := string(p.Reduce(s).Text); got != "INSERT INTO t (`x61955c`) VALUES ('s1')" {
-		t.Errorf("SJIS gives %q", got)
-	}
-	if err := New(10).Check(s, p); err != nil {
-		t.Error(err)
-	}
+	assert.Must(t, p.Read(s))
+	assert.Equal(t, "SJIS", string(p.Reduce(s).Text), "INSERT INTO t (`x61955c`) VALUES ('s1')")
+	assert.NoError(t, New(10).Check(s, p))
 }
 
 // 64 MiB cost the second reader no more than a small statement.
@@ -252,9 +233,8 @@ func TestReaderOfMuch(t *testing.T) {
 	if err := r.Check(s, p); err != nil || r.Agreed.Load() != 1 {
 		t.Fatalf("%v, agreed %d", err, r.Agreed.Load())
 	}
-	if got := p.Reduce(s); len(got.Text) > 100 {
-		t.Errorf("reduced to %d bytes", len(got.Text))
-	}
+	got := p.Reduce(s)
+	assert.True(t, len(got.Text) <= 100, "reduced to %d bytes", len(got.Text))
 }
 
 // Nesting and width that servers may refuse must not hold the proxy up, nor end it.
@@ -266,18 +246,13 @@ func TestReaderOfDeepAndWide(t *testing.T) {
 	} {
 		s, p := read(t, "INSERT INTO t (a) VALUES ("+values+")")
 		start := time.Now()
-		if err := New(1).Check(s, p); err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(start); took > time.Minute {
-			t.Errorf("%.40s... took %s", values, took)
-		}
+		assert.NoError(t, New(1).Check(s, p))
+		assert.LessOrEqual(t, fmt.Sprintf("%.40s... took", values), time.Since(start), time.Minute)
 	}
 	s, p := read(t, "INSERT INTO t (a"+strings.Repeat(",a", n)+") VALUES (1"+strings.Repeat(",1", n)+")")
 	start := time.Now()
-	if err := New(1).Check(s, p); err != nil || time.Since(start) > time.Minute {
-		t.Errorf("%d columns: %v, took %s", n, err, time.Since(start))
-	}
+	err := New(1).Check(s, p)
+	assert.True(t, err == nil && time.Since(start) <= time.Minute, "%d columns: %v, took %s", n, err, time.Since(start))
 }
 
 func TestReaderIsBoundedAndConcurrent(t *testing.T) {
@@ -288,22 +263,14 @@ func TestReaderIsBoundedAndConcurrent(t *testing.T) {
 			p := new(rewriter.Plan)
 			for i := range 200 {
 				s := &rewriter.Statement{Text: fmt.Appendf(nil, "INSERT INTO t%d (a) VALUES (1)", (i+g)%50), Rules: []*rule.Rule{anyTable}}
-				if err := p.Read(s); err != nil {
-					t.Error(err)
-				}
-				if err := r.Check(s, p); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, p.Read(s))
+				assert.NoError(t, r.Check(s, p))
 			}
 		})
 	}
 	wg.Wait()
-	if len(r.shapes) != 16 {
-		t.Errorf("%d places", len(r.shapes))
-	}
-	if r.Differs.Load() != 0 || r.Unread.Load() != 0 || r.Agreed.Load() < 50 {
-		t.Errorf("agreed %d, unread %d, differs %d", r.Agreed.Load(), r.Unread.Load(), r.Differs.Load())
-	}
+	assert.Equal(t, "places", len(r.shapes), 16)
+	assert.True(t, r.Differs.Load() == 0 && r.Unread.Load() == 0 && r.Agreed.Load() >= 50, "agreed %d, unread %d, differs %d", r.Agreed.Load(), r.Unread.Load(), r.Differs.Load())
 }
 
 func TestKnownShapesAllocateNothing(t *testing.T) {

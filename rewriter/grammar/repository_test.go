@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -25,15 +26,9 @@ var beginsInsert = regexp.MustCompile(`(?i)^\s*(/\*.*\*/)?\s*(insert|replace)\b`
 // literals.
 func statementsOfTests(t *testing.T) (found []string) {
 	for _, pattern := range []string{"../../*/*.go", "../../*/*/*.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := assert.Of(filepath.Glob(pattern)).Must(t)
 		for _, name := range files {
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := assert.Of(parser.ParseFile(token.NewFileSet(), name, nil, 0)).Must(t)
 			ast.Inspect(file, func(n ast.Node) bool {
 				if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
 					if text, err := strconv.Unquote(l.Value); err == nil && beginsInsert.MatchString(text) {
@@ -69,14 +64,10 @@ func TestReaderAgreesToAllTests(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if err := r.Check(s, p); err != nil {
-				t.Errorf("%s: %v", text, err)
-			}
+			assert.NoError(t, r.Check(s, p), text)
 		}
 	}
 	t.Logf("compared: %d texts, %d readings", len(texts), r.Agreed.Load()+r.Unread.Load()+r.Differs.Load())
 	t.Logf("%d texts; agreed %d, unread %d, differs %d", len(texts), r.Agreed.Load(), r.Unread.Load(), r.Differs.Load())
-	if len(texts) < 500 || r.Agreed.Load() < 5000 || r.Unread.Load() > r.Agreed.Load()/20 {
-		t.Error("few texts were compared")
-	}
+	assert.True(t, len(texts) >= 500 && r.Agreed.Load() >= 5000 && r.Unread.Load() <= r.Agreed.Load()/20, "few texts were compared")
 }

@@ -3,6 +3,7 @@ package grammar
 import (
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -63,13 +64,11 @@ func TestWideComparisonHasTeeth(t *testing.T) {
 			t.Errorf("%s: %v", tt.before, err)
 			continue
 		}
-		if got := p.Append(nil, s.Text, ids); string(got) != tt.fine {
-			t.Errorf("%s\n gives %s\n want  %s", tt.before, got, tt.fine)
-		}
+		got := p.Append(nil, s.Text, ids)
+		assert.True(t, string(got) == tt.fine, "%s\n gives %s\n want  %s", tt.before, got, tt.fine)
 		for i, after := range append([]string{tt.fine}, tt.wrong...) {
-			if err := compareTexts(s, p, after, ids); (err == nil) != (i == 0) {
-				t.Errorf("%s\n gives %s\n %v", tt.before, after, err)
-			}
+			err := compareTexts(s, p, after, ids)
+			assert.True(t, (err == nil) == (i == 0), "%s\n gives %s\n %v", tt.before, after, err)
 		}
 	}
 }

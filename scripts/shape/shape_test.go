@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestShape measures a package whose figures can be counted by hand.
@@ -16,20 +18,14 @@ func TestShape(t *testing.T) {
 		"b.go":   "package example\n\nfunc two() int {\n\tfor range 3 {\n\t\tif w := (wide{}); w.a > 0 && w.b > 0 {\n\t\t\treturn w.one()\n\t\t}\n\t}\n\treturn 0\n}\n",
 		"c.go":   "package example\n\nvar three = two()\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	t.Chdir(dir)
 	var out strings.Builder
-	if err := run(&out, []string{"./..."}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, run(&out, []string{"./..."}))
 	_, line, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
 	want := "example 3 17 6 8/8/8 4 0.0 17.6 wide 3 wide 1 2 of 3"
-	if got := strings.Join(strings.Fields(line), " "); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	assert.Equal(t, `strings.Join(strings.Fields(line), " ")`, strings.Join(strings.Fields(line), " "), want)
 }
 
 func TestCircle(t *testing.T) {
@@ -43,8 +39,6 @@ func TestCircle(t *testing.T) {
 		{"the larger of two", map[string][]string{"a": {"b"}, "b": {"a", "c"}, "c": {"d"}, "d": {"e"}, "e": {"c"}}, 3},
 		{"one circle through another", map[string][]string{"a": {"b"}, "b": {"c", "a"}, "c": {"d"}, "d": {"b"}}, 4},
 	} {
-		if got := circle(tt.to); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
+		assert.Equal(t, tt.name, circle(tt.to), tt.want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -15,9 +16,7 @@ listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 stores: {local: {file: {dir: ./ids}}, several: {mysql: {dsns: ["u@tcp(127.0.0.1:1)/d", "u@tcp(127.0.0.1:2)/d"]}}}
 sources: {order_id: {segment: {store: local, key: orders}}, each: {segment: {store: local, key: "ids_{table}"}}, ticket: {segment: {store: several}}}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	cfg.Stores = append(cfg.Stores, config.Store{Name: "leases", Redis: &config.RedisStore{}})
 	tags := map[string]uint64{"": 5, "x": 7}
 	for _, tt := range []struct {
@@ -32,8 +31,6 @@ sources: {order_id: {segment: {store: local, key: orders}}, each: {segment: {sto
 		{Import{Format: "leaf", To: []string{"y=order_id"}}, `no tag "y"`},
 	} {
 		list, err := tt.m.targets(cfg, tags)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s, %q: %v, %v; want an error with %q", tt.m.Format, tt.m.To, list, err, tt.want)
-		}
+		assert.True(t, err != nil && strings.Contains(err.Error(), tt.want), "%s, %q: %v, %v; want an error with %q", tt.m.Format, tt.m.To, list, err, tt.want)
 	}
 }

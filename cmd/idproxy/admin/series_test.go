@@ -9,6 +9,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -25,9 +26,8 @@ func TestMaxStepBelowStep(t *testing.T) {
 		{Change{MaxStep: &many}, true},
 		{c: Change{MaxStep: &some, Step: &many}},
 	} {
-		if to, err := tt.c.apply(idsource.Tuning{}, 1000); (err == nil) != tt.ok || err != nil && !errors.Is(err, ErrUsage) {
-			t.Errorf("%+v, %v", to, err)
-		}
+		to, err := tt.c.apply(idsource.Tuning{}, 1000)
+		assert.True(t, (err == nil) == tt.ok && (err == nil || errors.Is(err, ErrUsage)), "%+v, %v", to, err)
 	}
 }
 
@@ -38,52 +38,36 @@ listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 stores: {local: {file: {dir: ./ids}}}
 sources: {order_id: {segment: {store: local, key: orders, scramble: {key: 000102030405060708090a0b0c0d0e0f, bits: 53}}}}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	m := Move{Place: Place{Source: "order_id"}, Next: 1 << 52}
 	for name, do := range map[string]func(context.Context, *config.Config, Move) (*Moved, error){"set": Set, "create": Create} {
-		if _, err := do(t.Context(), cfg, m); !errors.Is(err, ErrUsage) {
-			t.Errorf("%s: %v, want a usage error", name, err)
-		}
+		_, err := do(t.Context(), cfg, m)
+		assert.True(t, errors.Is(err, ErrUsage), "%s: %v, want a usage error", name, err)
 	}
 	m.Next--
-	if moved, err := Set(t.Context(), cfg, m); err != nil || moved.Next != m.Next {
-		t.Errorf("%+v, %v", moved, err)
-	}
+	moved, err := Set(t.Context(), cfg, m)
+	assert.True(t, err == nil && moved.Next == m.Next, "%+v, %v", moved, err)
 }
 
 // TestRefusedMoveTunesNothing: a series that may not go back is tuned as it was.
 func TestRefusedMoveTunesNothing(t *testing.T) {
 	server, err := servers.StartEtcd(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.Must(t, err)
+	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`
 listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 stores: {raft: {etcd: {endpoints: [%q]}}}
 sources: {order_id: {segment: {store: raft, key: orders}}}
 `, server.Addr)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	steps := []uint64{100, 200}
 	m := Move{Place: Place{Source: "order_id"}, Next: 500, Tune: Change{Step: &steps[0]}}
-	if _, err := Create(t.Context(), cfg, m); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(Create(t.Context(), cfg, m)).Must(t)
 	m.Next, m.Tune.Step = 400, &steps[1]
-	if _, err := Set(t.Context(), cfg, m); err == nil || !strings.Contains(err.Error(), "--force") {
-		t.Errorf("%v, want to be asked for --force", err)
-	}
-	if d, err := Describe(t.Context(), cfg, m.Place); err != nil || d.Step != steps[0] || d.Next != 500 {
-		t.Errorf("%+v, %v", d, err)
-	}
+	_, err = Set(t.Context(), cfg, m)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "--force"), "%v, want to be asked for --force", err)
+	d, err := Describe(t.Context(), cfg, m.Place)
+	assert.True(t, err == nil && d.Step == steps[0] && d.Next == 500, "%+v, %v", d, err)
 }
 
 // TestCreateSaysWhere: a key that another system serves at once is not made without a number.
@@ -93,12 +77,8 @@ listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 stores: {ids: {mysql: {dsn: "u@tcp(127.0.0.1:1)/d", table: {dialect: leaf}}}}
 sources: {order_id: {segment: {store: ids, key: orders}}}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	step := uint64(100)
 	_, err = Create(t.Context(), cfg, Move{Place: Place{Source: "order_id"}, Tune: Change{Step: &step}})
-	if !errors.Is(err, ErrUsage) || !strings.Contains(err.Error(), "say NEXT") {
-		t.Errorf("%v, want to be asked for NEXT", err)
-	}
+	assert.True(t, errors.Is(err, ErrUsage) && strings.Contains(err.Error(), "say NEXT"), "%v, want to be asked for NEXT", err)
 }

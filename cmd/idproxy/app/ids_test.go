@@ -19,6 +19,7 @@ import (
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 	"idproxy/idsource/httpapi"
+	"idproxy/integration/assert"
 )
 
 // hangingStore is a store that answers when it is told to, and all the sources that there are.
@@ -41,17 +42,12 @@ func (s *hangingStore) Keys(context.Context) ([]string, error) {
 // TestIDsStartWithoutStore: a store that does not answer does not keep the proxy from starting.
 func TestIDsStartWithoutStore(t *testing.T) {
 	st := &hangingStore{answer: make(chan struct{})}
-	cfg, err := config.Parse(filepath.Join(t.TempDir(), "idproxy.yaml"), []byte("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nids: {redis: {listen: \"unix:ids\"}}\n"), os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := assert.Of(config.Parse(filepath.Join(t.TempDir(), "idproxy.yaml"), []byte("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nids: {redis: {listen: \"unix:ids\"}}\n"), os.LookupEnv)).Must(t)
 	log := slog.New(slog.DiscardHandler)
 	started := make(chan *idServer)
 	go func() {
 		s, err := serveIDs(cfg.IDs, keys.New(log, st), log, nil, func() httpapi.Config { return httpapi.Config{} }, func() string { return "" }, net.Listen)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		started <- s
 	}()
 	select {
@@ -63,9 +59,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 			t.Error(err)
 		}
 		close(st.answer)
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, s.close())
 	case <-time.After(2 * time.Minute):
 		t.Fatal("it waits for the store")
 	}
@@ -77,9 +71,7 @@ func TestDecodeID(t *testing.T) {
 listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
 sources: {order_id: {segment: {key: orders}}, event_id: {snowflake: {worker: 7}}, link_id: {uuidv7: {}}, doc_id: {objectid: {}}, hidden: {segment: {scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c, bits: 53}}}}
 `), os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	for _, tt := range []struct{ key, id, want string }{
 		{"order_id", "77", `{"key":"order_id","kind":"segment","id":"77"}`},
 		{"orders", "18446744073709551615", `{"key":"orders","kind":"segment","id":"18446744073709551615"}`},
@@ -103,8 +95,6 @@ sources: {order_id: {segment: {key: orders}}, event_id: {snowflake: {worker: 7}}
 		} else {
 			got = string(text)
 		}
-		if !strings.Contains(got, tt.want) || strings.HasPrefix(got, "usage") || strings.HasPrefix(tt.want, "{") && got != tt.want {
-			t.Errorf("%s of %s: %s, want %s", tt.id, tt.key, got, tt.want)
-		}
+		assert.True(t, strings.Contains(got, tt.want) && !strings.HasPrefix(got, "usage") && (!strings.HasPrefix(tt.want, "{") || got == tt.want), "%s of %s: %s, want %s", tt.id, tt.key, got, tt.want)
 	}
 }

@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 func TestDurationsInJSON(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(newHandler(&out, &config.Config{Instance: "proxy-a", Log: config.Log{Level: "info", Format: "json"}})).With("store", "main")
 	log.Info("x", "duration", 1500*time.Microsecond)
-	if !strings.Contains(out.String(), `"msg":"x","store":"main","duration_ms":1.5,"instance":"proxy-a"}`) {
-		t.Errorf("got %s", out.String())
-	}
+	assert.Contains(t, "out.String()", out.String(), `"msg":"x","store":"main","duration_ms":1.5,"instance":"proxy-a"}`)
 }

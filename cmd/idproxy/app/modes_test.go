@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 // TestModes: what everybody can read is named, and where everybody can write nothing is kept.
@@ -35,16 +36,10 @@ func TestModes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(secret, []byte("pw"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Mkdir(above, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(secret, []byte("pw"), 0o600))
+		assert.Must(t, os.Mkdir(above, 0o700))
 		if tt.folder != 0 {
-			if err := os.Mkdir(folder, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.Mkdir(folder, 0o700))
 			mode(folder, tt.folder)
 		}
 		mode(secret, tt.secret)
@@ -53,20 +48,13 @@ func TestModes(t *testing.T) {
 		text := fmt.Sprintf(`listeners: [{listen: "127.0.0.1:0", upstream: "127.0.0.1:1", account: {user: u, password: "${file:secret}"}}]
 stores: {here: {file: {dir: %q}}}
 `, folder)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		cfg, err := config.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := Readable(cfg); slices.Contains(got, secret) != tt.readable {
-			t.Errorf("%+v: readable %q", tt, got)
-		}
+		assert.Must(t, err)
+		got := Readable(cfg)
+		assert.True(t, slices.Contains(got, secret) == tt.readable, "%+v: readable %q", tt, got)
 		volumes, err := Writable(cfg)
-		if (err != nil) != tt.writable || err != nil && !strings.Contains(err.Error(), "chmod o-w "+above) || volumes != nil {
-			t.Errorf("%+v: %v, volumes %q", tt, err, volumes)
-		}
+		assert.True(t, (err != nil) == tt.writable && (err == nil || strings.Contains(err.Error(), "chmod o-w "+above)) && volumes == nil, "%+v: %v, volumes %q", tt, err, volumes)
 	}
 }
 
@@ -82,30 +70,18 @@ func TestModesOfSockets(t *testing.T) {
 		"listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nadmin: {listen: unix:DIR/s}",
 		"listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nadmin: {socket: unix:DIR/s}",
 	} {
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cfg, err := config.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Writable(cfg); err == nil || !strings.Contains(err.Error(), dir) {
-			t.Errorf("%s: %v", text, err)
-		}
+		assert.Must(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600))
+		cfg := assert.Of(config.Load(path)).Must(t)
+		assert.Of(Writable(cfg)).Fails(t, text, dir)
 	}
 }
 
 // TestModesOfVolumes: a folder at which a file system is mounted may be everybody's.
 func TestModesOfVolumes(t *testing.T) {
 	info, err := os.Stat("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !isMounted("/proc", info) {
-		t.Error("/proc is not mounted")
-	}
+	assert.Must(t, err)
+	assert.True(t, isMounted("/proc", info), "/proc is not mounted")
 	dir := t.TempDir()
-	if info, err = os.Stat(dir); err != nil || isMounted(dir, info) {
-		t.Errorf("%s is mounted (%v)", dir, err)
-	}
+	info, err = os.Stat(dir)
+	assert.True(t, err == nil && !isMounted(dir, info), "%s is mounted (%v)", dir, err)
 }

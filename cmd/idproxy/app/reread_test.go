@@ -12,6 +12,7 @@ import (
 
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -34,9 +35,8 @@ func TestRenewed(t *testing.T) {
 	c.reloaded(cfg, func(string) bool { return false })
 	c.renew(cfg, []tlsconfig.Reading{{Section: "listeners.a.tls"}})
 	for i, late := range []bool{true, false} {
-		if one := c.state()[i]; (time.Until(one.Ends) > 24*time.Hour) != late {
-			t.Errorf("%s ends %v", one.Name, one.Ends)
-		}
+		one := c.state()[i]
+		assert.True(t, (time.Until(one.Ends) > 24*time.Hour) == late, "%s ends %v", one.Name, one.Ends)
 	}
 }
 
@@ -58,13 +58,9 @@ func newWatched(t *testing.T, p pace, prepare func(folder string) (used string))
 	w.texts = texts
 	r := &rereading{log: log, renewed: func([]tlsconfig.Reading) {}}
 	for name, dir := range map[string]string{"a": gone, "b": used} {
-		if _, err := r.files.Client(name, &config.TLS{Cert: filepath.Join(dir, "server.pem"), Key: filepath.Join(dir, "server.key")}); err != nil {
-			t.Fatal(err)
-		}
+		assert.Of(r.files.Client(name, &config.TLS{Cert: filepath.Join(dir, "server.pem"), Key: filepath.Join(dir, "server.key")})).Must(t)
 	}
-	if err := os.RemoveAll(gone); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.RemoveAll(gone))
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); r.onChange(ctx, p) }()
@@ -140,9 +136,7 @@ func TestFolderReplaced(t *testing.T) {
 func TestLinkReplaced(t *testing.T) {
 	w := newWatched(t, pace{settle: 50 * time.Millisecond, patience: never, often: 200 * time.Millisecond}, func(folder string) string {
 		(&watched{T: t}).make(filepath.Join(folder, "..0", "tls"))
-		if err := errors.Join(os.Symlink("..0", filepath.Join(folder, "..data")), os.Symlink("..data/tls", filepath.Join(folder, "tls"))); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, errors.Join(os.Symlink("..0", filepath.Join(folder, "..data")), os.Symlink("..data/tls", filepath.Join(folder, "tls"))))
 		return filepath.Join(folder, "tls")
 	})
 	at := func(name string) string { return filepath.Join(w.folder, name) }

@@ -12,6 +12,7 @@ import (
 	"idproxy/cmd/idproxy/handover"
 	"idproxy/cmd/idproxy/sources"
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/proxy"
 )
 
@@ -21,21 +22,16 @@ func TestHandOverAtTheEnd(t *testing.T) {
 		cfg := &config.Config{Log: config.Log{Level: "info"}}
 		p := New(cfg, io.Discard)
 		var err error
-		if p.sources, err = sources.Open(cfg, slog.New(slog.DiscardHandler), nil, nil, false); err != nil {
-			t.Fatal(err)
-		}
+		p.sources, err = sources.Open(cfg, slog.New(slog.DiscardHandler), nil, nil, false)
+		assert.Must(t, err)
 		p.srv = proxy.New(proxy.Config{}, &proxy.Settings{})
 		p.next = next
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		ended := false
 		p.handOver(ctx, func() { ended = true })
-		if ended != (next != nil) {
-			t.Errorf("a successor: %v, handed over: %v", next != nil, ended)
-		}
-		if err := p.sources.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.True(t, ended == (next != nil), "a successor: %v, handed over: %v", next != nil, ended)
+		assert.NoError(t, p.sources.Close())
 	}
 }
 
@@ -45,15 +41,10 @@ func TestMayTakeOver(t *testing.T) {
 	const text = "listeners: [{listen: ':1', upstream: 'h:1'}]\nsources: {ids: {segment: {key: one}}}\n"
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(text)
-	inForce, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inForce := assert.Of(config.Load(path)).Must(t)
 	for _, tt := range []struct{ file, want string }{
 		{text, ""},
 		{strings.Replace(text, ":1", ":2", 1), ""},
@@ -62,8 +53,6 @@ func TestMayTakeOver(t *testing.T) {
 	} {
 		write(tt.file)
 		err := mayTakeOver(inForce)
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %q", tt.file, err, tt.want)
-		}
+		assert.True(t, (err == nil) == (tt.want == "") && (err == nil || strings.Contains(err.Error(), tt.want)), "%s: %v, want %q", tt.file, err, tt.want)
 	}
 }

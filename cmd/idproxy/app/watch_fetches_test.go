@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
@@ -19,13 +20,11 @@ func TestFetchTimes(t *testing.T) {
 		}
 		return time.Duration(*out.Segment.FetchHalf), time.Duration(*out.Segment.FetchMost)
 	}
-	if half, most := of("a"); half != 0 || most != 0 {
-		t.Errorf("no range came: %v, %v", half, most)
-	}
+	half, most := of("a")
+	assert.True(t, half == 0 && most == 0, "no range came: %v, %v", half, most)
 	f.add("a", 7)
-	if half, most := of("a"); half != 7 || most != 7 {
-		t.Errorf("of one: %v, %v", half, most)
-	}
+	half, most = of("a")
+	assert.True(t, half == 7 && most == 7, "of one: %v, %v", half, most)
 	for range lastFetches {
 		f.add("a", 1000)
 	}
@@ -33,10 +32,8 @@ func TestFetchTimes(t *testing.T) {
 		f.add("a", time.Duration(i+1))
 		f.add("b", time.Duration(100-i))
 	}
-	if half, most := of("a"); half != 1000 || most != 1000 {
-		t.Errorf("of the last %d: %v, %v", lastFetches, half, most)
-	}
-	if half, most := of("b"); half != 50 || most != 99 {
-		t.Errorf("of 100: %v, %v", half, most)
-	}
+	half, most = of("a")
+	assert.True(t, half == 1000 && most == 1000, "of the last %d: %v, %v", lastFetches, half, most)
+	half, most = of("b")
+	assert.True(t, half == 50 && most == 99, "of 100: %v, %v", half, most)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/cmd/idproxy/tlsconfig"
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
@@ -45,13 +46,11 @@ func TestSlowStore(t *testing.T) {
 		{took: storeSlow},
 	} {
 		h.heard("s", answer.took, answer.err)
-		if got := h.byName["s"]; got.Slow != answer.slow || got.Up == (answer.err != nil) {
-			t.Errorf("after %+v: %+v", answer, got)
-		}
+		got := h.byName["s"]
+		assert.True(t, got.Slow == answer.slow && got.Up != (answer.err != nil), "after %+v: %+v", answer, got)
 	}
-	if got, want := texts(), []string{"store slow", "store is fast again", "store lost", "store is back"}; !slices.Equal(got, want) {
-		t.Errorf("events %q, want %q", got, want)
-	}
+	got, want := texts(), []string{"store slow", "store is fast again", "store lost", "store is back"}
+	assert.True(t, slices.Equal(got, want), "events %q, want %q", got, want)
 }
 
 // TestCertificateEnds: of those that end soon the log says so, and of no others.
@@ -61,9 +60,8 @@ func TestCertificateEnds(t *testing.T) {
 		{Name: "far", Ends: time.Now().Add(certificateSoon + time.Hour)}, {Name: "near", Ends: time.Now().Add(certificateSoon - time.Hour)}, {Name: "over"},
 	}}
 	c.remind()
-	if got, want := texts(), []string{"certificate ends", "certificate ends"}; !slices.Equal(got, want) {
-		t.Errorf("events %q, want %q", got, want)
-	}
+	got, want := texts(), []string{"certificate ends", "certificate ends"}
+	assert.True(t, slices.Equal(got, want), "events %q, want %q", got, want)
 }
 
 // TestCountDescriptors: a descriptor more is counted as one.
@@ -72,14 +70,10 @@ func TestCountDescriptors(t *testing.T) {
 	before := d.count()
 	files := make([]*os.File, 100)
 	for i := range files {
-		file, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := assert.Of(os.Open(os.DevNull)).Must(t)
 		defer file.Close()
 		files[i] = file
 	}
-	if after := d.count(); before.Open == 0 || after.Open < before.Open+90 || after.Open > before.Open+110 || after.Limit == 0 {
-		t.Errorf("%+v before, %+v with %d more", before, after, len(files))
-	}
+	after := d.count()
+	assert.True(t, before.Open != 0 && after.Open >= before.Open+90 && after.Open <= before.Open+110 && after.Limit != 0, "%+v before, %+v with %d more", before, after, len(files))
 }

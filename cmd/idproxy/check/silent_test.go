@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
@@ -19,9 +20,7 @@ func TestCheckOnlineSilentServer(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)
 	db := harness.Open(t, server.Config(name), "")
-	if _, err := db.Exec("CREATE TABLE t (small DATE)"); err != nil {
-		t.Fatal(err)
-	}
+	assert.Of(db.Exec("CREATE TABLE t (small DATE)")).Must(t)
 	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`listeners:
   - {name: silent, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}
   - {name: stuck, listen: 127.0.0.1:0, upstream_tls: {mode: disabled}, upstream: %q, account: {user: app, password: app}}
@@ -29,9 +28,7 @@ func TestCheckOnlineSilentServer(t *testing.T) {
 sources: {ids: {snowflake: {worker: 1}}}
 rules: [{table: %s.t, column: small, source: ids}]
 `, silentAt(t, server.Addr, ""), silentAt(t, server.Addr, "SELECT * FROM"), server.Addr, name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	// The server that answers has as long as it takes.
 	c := &checker{cfg: cfg, patience: patience{first: 10 * time.Second, all: 10 * time.Second}}
 	var out strings.Builder
@@ -43,9 +40,7 @@ rules: [{table: %s.t, column: small, source: ids}]
 		":3:5: error: listener stuck: server " + cfg.Listeners[1].Upstream.String() + ": no answer within 10s: NOT checked: " + name + ".t\n",
 		name + ".t.small: listener fine: the column's type cannot hold generated ids exactly",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in %q", want, out.String())
-		}
+		assert.True(t, strings.Contains(out.String(), want), "%q is not in %q", want, out.String())
 	}
 }
 
@@ -53,10 +48,7 @@ rules: [{table: %s.t, column: small, source: ids}]
 // the text in it, and nothing from there on.
 func silentAt(t *testing.T, upstream, text string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	var relays sync.WaitGroup
 	relays.Go(func() {
 		for {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"idproxy/cmd/idproxy/app"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/statements"
@@ -108,10 +110,7 @@ func TestExplainCorpus(t *testing.T) {
 func setting(t *testing.T, name string, value int) int {
 	t.Helper()
 	if v := os.Getenv(name); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			t.Fatalf("%s=%q: want a number", name, v)
-		}
+		n := assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
 		return n
 	}
 	return value
@@ -143,20 +142,16 @@ func newExplaining(t *testing.T, kind servers.Kind, seed uint64) *explaining {
 	c.said = record(t, c.server.Addr)
 	c.path = harness.WriteConfig(t, strings.ReplaceAll(explainedConfig, "ADDR", c.said.addr))
 	var err error
-	if c.cfg, err = config.Load(c.path); err != nil {
-		t.Fatal(err)
-	}
+	c.cfg, err = config.Load(c.path)
+	assert.Must(t, err)
 	c.serve(t)
-	if c.account, _, err = upstream.OpenUsed(t.Context(), c.cfg, &c.cfg.Listeners[0]); err != nil {
-		t.Fatal(err)
-	}
+	c.account, _, err = upstream.OpenUsed(t.Context(), c.cfg, &c.cfg.Listeners[0])
+	assert.Must(t, err)
 	t.Cleanup(func() { c.account.Close() })
-	if c.mode, err = c.account.Mode(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if c.draw, err = statements.New(c.dialect, seed); err != nil {
-		t.Fatal(err)
-	}
+	c.mode, err = c.account.Mode(t.Context())
+	assert.Must(t, err)
+	c.draw, err = statements.New(c.dialect, seed)
+	assert.Must(t, err)
 	return c
 }
 
@@ -178,9 +173,7 @@ func (c *explaining) serve(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-done)
 	})
 }
 
@@ -190,9 +183,7 @@ func (c *explaining) reset(t *testing.T) {
 	db := harness.Open(t, c.server.Config(""), "")
 	db.SetMaxOpenConns(1)
 	for _, text := range append([]string{"DROP DATABASE IF EXISTS world", "DROP DATABASE IF EXISTS idproxy_none", "CREATE DATABASE world", "USE world"}, statements.World(c.dialect)...) {
-		if _, err := db.Exec(text); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		assert.Of(db.Exec(text)).Must(t, text)
 	}
 }
 
@@ -216,9 +207,7 @@ func (c *explaining) explain(t *testing.T, listener *config.Listener, mode, text
 	t.Helper()
 	e := newSession(t.Context(), c.cfg, listener, Options{Schema: explainedSchema})
 	end, err := e.ask(c.account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer end()
 	e.settings.SQLMode = mode
 	e.begin(e.mode().MariaDB, e.mode().Version)
@@ -344,9 +333,7 @@ func (c *explaining) send(t *testing.T, listener *config.Listener, mode, text st
 	stats := c.proxy.Stats()
 	_, observed := c.proxy.Counts().Sum()
 	left := stats.LeftAlone.Load()
-	if err := db.Ping(); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, db.Ping())
 	if _, err := c.proxy.Reload(); err != nil { // the world was made anew, or changed through another listener
 		t.Fatal(err)
 	}
@@ -386,10 +373,7 @@ type recorder struct {
 
 func record(t *testing.T, server string) *recorder {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	r := &recorder{addr: l.Addr().String()}
 	var wg sync.WaitGroup
 	wg.Go(func() {

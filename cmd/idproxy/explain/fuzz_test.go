@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/rewriter"
 )
 
@@ -20,26 +21,17 @@ func FuzzExplain(f *testing.F) {
 	} {
 		f.Add([]byte(sql))
 	}
-	cfg, err := config.Load("testdata/rules.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	cfg := assert.Of(config.Load("testdata/rules.yaml")).Must(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		given := bytes.Clone(text)
-		all, err := newSession(t.Context(), cfg, &cfg.Listeners[0], Options{Schema: "shop", Verbose: true}).explain(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(given, text) {
-			t.Fatal("the text was changed")
-		}
+		all := assert.Of(newSession(t.Context(), cfg, &cfg.Listeners[0], Options{Schema: "shop", Verbose: true}).explain(text)).Must(t)
+		assert.MustTrue(t, bytes.Equal(given, text), "the text was changed")
 		for _, one := range all {
 			if one.Becomes != Filled || len(one.Notes) > 0 && strings.HasPrefix(one.Notes[0], "the server is asked") { // an id stands for an expression, as long as that is
 				continue
 			}
-			if lost := lostByte([]byte(one.Statement), []byte(one.Sent)); lost >= 0 {
-				t.Fatalf("byte %d of %q is not in %q", lost, one.Statement, one.Sent)
-			}
+			lost := lostByte([]byte(one.Statement), []byte(one.Sent))
+			assert.MustTrue(t, lost < 0, "byte %d of %q is not in %q", lost, one.Statement, one.Sent)
 		}
 	})
 }
@@ -69,10 +61,8 @@ func lostByte(sql, sent []byte) int {
 }
 
 func TestLostByte(t *testing.T) {
-	if at := lostByte([]byte("a (NULL, 'b')"), []byte("a (,`id`) (1, 'b');")); at != -1 {
-		t.Errorf("byte %d of a kept text is lost", at)
-	}
-	if at := lostByte([]byte("a (b, c)"), []byte("a (1, c);")); at != 3 {
-		t.Errorf("got %d for a lost byte, want 3", at)
-	}
+	at := lostByte([]byte("a (NULL, 'b')"), []byte("a (,`id`) (1, 'b');"))
+	assert.True(t, at == -1, "byte %d of a kept text is lost", at)
+	at = lostByte([]byte("a (b, c)"), []byte("a (1, c);"))
+	assert.True(t, at == 3, "got %d for a lost byte, want 3", at)
 }

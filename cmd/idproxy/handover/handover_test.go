@@ -11,25 +11,21 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"idproxy/integration/assert"
 )
 
 // giveOf is a socket as another process hands it over. The test closes its listener.
 func giveOf(t *testing.T, name string, foreign bool, l net.Listener) given {
 	t.Helper()
-	f, err := copyOf(socket{paper{Name: name}, l})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := assert.Of(copyOf(socket{paper{Name: name}, l})).Must(t)
 	return given{paper{name, foreign}, f}
 }
 
 // opened listens, and leaves the file of a unix socket behind.
 func opened(t *testing.T, network, address string) net.Listener {
 	t.Helper()
-	l, err := net.Listen(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(net.Listen(network, address)).Must(t)
 	unlinkAtEnd(l, false)
 	t.Cleanup(func() { _ = l.Close() }) // some tests close it
 	return l
@@ -41,9 +37,7 @@ func TestListen(t *testing.T) {
 	first, second, named := opened(t, "tcp", "127.0.0.1:0"), opened(t, "tcp", "127.0.0.1:0"), opened(t, "unix", path)
 	everywhere := opened(t, "tcp", ":0")
 	_, port, err := net.SplitHostPort(everywhere.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	s := &Sockets{given: []given{
 		giveOf(t, "tcp 127.0.0.1:0", false, first), giveOf(t, "tcp 127.0.0.1:0", false, second),
 		giveOf(t, "", true, named), giveOf(t, "", true, everywhere),
@@ -54,29 +48,16 @@ func TestListen(t *testing.T) {
 		{"unix", path, path},
 		{"tcp", "0.0.0.0:" + port, everywhere.Addr().String()},
 	} {
-		l, err := s.Listen(tt.network, tt.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := assert.Of(s.Listen(tt.network, tt.address)).Must(t)
 		defer l.Close()
-		if got := l.Addr().String(); got != tt.want {
-			t.Errorf("%s %s: it listens on %s, want %s", tt.network, tt.address, got, tt.want)
-		}
+		assert.Equal(t, tt.network+" "+tt.address+": it listens on", l.Addr().String(), tt.want)
 	}
-	if len(s.given) > 0 {
-		t.Errorf("%d are left", len(s.given))
-	}
-	own, err := s.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.True(t, len(s.given) == 0, "%d are left", len(s.given))
+	own := assert.Of(s.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer own.Close()
-	if at := own.Addr().String(); at == first.Addr().String() || at == second.Addr().String() {
-		t.Errorf("a socket was taken twice: %s", at)
-	}
-	if _, err := s.Listen("tcp", first.Addr().String()); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("an address that is taken: %v", err)
-	}
+	at := own.Addr().String()
+	assert.True(t, at != first.Addr().String() && at != second.Addr().String(), "a socket was taken twice: %s", at)
+	assert.Of(s.Listen("tcp", first.Addr().String())).Fails(t, "an address that is taken", "address already in use")
 }
 
 // TestCopiesDoNotBlock: a socket that is copied goes on not to block, or nobody could end Accept. What
@@ -84,33 +65,21 @@ func TestListen(t *testing.T) {
 func TestCopiesDoNotBlock(t *testing.T) {
 	s := &Sockets{}
 	l, err := s.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer l.Close()
 	blocks := func(fd uintptr) bool {
-		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		flags := assert.Of(unix.FcntlInt(fd, unix.F_GETFL, 0)).Must(t)
 		return flags&unix.O_NONBLOCK == 0
 	}
 	_, files, err := s.copies()
-	if err != nil || len(files) != 1 {
-		t.Fatal(files, err)
-	}
+	assert.MustTrue(t, err == nil && len(files) == 1, "%v %v", files, err)
 	defer closeAll(files)
 	if blocks(files[0].Fd()) { // os/exec asks for that
 		t.Error("the copy blocks, and so does the socket")
 	}
-	f, err := l.(*listener).Listener.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := assert.Of(l.(*listener).Listener.(*net.TCPListener).File()).Must(t)
 	defer f.Close()
-	if !blocks(f.Fd()) {
-		t.Error("a file of the standard library does not block: copies could be made by it")
-	}
+	assert.True(t, blocks(f.Fd()), "a file of the standard library does not block: copies could be made by it")
 }
 
 // TestSettle: the files of unix sockets go with whoever serves last, those of systemd stay, and what
@@ -124,36 +93,22 @@ func TestSettle(t *testing.T) {
 	}
 	var listeners []net.Listener
 	for _, name := range []string{"handed", "systemd"} {
-		l, err := s.Listen("unix", at(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := assert.Of(s.Listen("unix", at(name))).Must(t)
 		listeners = append(listeners, l)
 	}
-	if unused := s.settle(); !slices.Equal(unused, []string{at("unasked")}) {
-		t.Errorf("unused are %q", unused)
-	}
+	unused := s.settle()
+	assert.True(t, slices.Equal(unused, []string{at("unasked")}), "unused are %q", unused)
 	for _, l := range listeners {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, l.Close())
 	}
 	for name, stays := range map[string]bool{"handed": false, "systemd": true, "unneeded": false, "unasked": true} {
-		if _, err := os.Lstat(at(name)); (err == nil) != stays {
-			t.Errorf("%s: %v, want that it stays: %v", name, err, stays)
-		}
+		_, err := os.Lstat(at(name))
+		assert.True(t, (err == nil) == stays, "%s: %v, want that it stays: %v", name, err, stays)
 	}
-	l, err := s.Listen("unix", at("left"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := assert.Of(s.Listen("unix", at("left"))).Must(t)
 	s.leave()
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Lstat(at("left")); err != nil {
-		t.Errorf("a successor's socket: %v", err)
-	}
+	assert.NoError(t, l.Close())
+	assert.Of(os.Lstat(at("left"))).NoError(t, "a successor's socket")
 }
 
 // TestBegin refuses what no idproxy writes into the environment.
@@ -163,17 +118,12 @@ func TestBegin(t *testing.T) {
 		`{"predecessors":1e99}`, `{"predecessors":1,"sockets":7}`, `{"predecessors":60000}`, `{"predecessors":1,"sockets":[` + strings.Repeat("{},", 1<<16) + `{}]}`,
 	} {
 		t.Setenv(variable, text)
-		if _, err := Begin(); err == nil || !strings.Contains(err.Error(), variable) {
-			t.Errorf("%.60q: %v", text, err)
-		}
-		if got, there := os.LookupEnv(variable); there {
-			t.Errorf("what it starts would get %.60q", got)
-		}
+		assert.Of(Begin()).Fails(t, fmt.Sprintf("%.60q", text), variable)
+		got, there := os.LookupEnv(variable)
+		assert.True(t, !there, "what it starts would get %.60q", got)
 	}
 	s, err := Begin()
-	if err != nil || s.Succeeds() || len(s.Ready()) > 0 {
-		t.Errorf("%+v %v: want a process of its own", s, err)
-	}
+	assert.True(t, err == nil && !s.Succeeds() && len(s.Ready()) == 0, "%+v %v: want a process of its own", s, err)
 	s.Failed(io.EOF) // nobody is told
 }
 
@@ -188,9 +138,8 @@ func TestReports(t *testing.T) {
 		`{"ready":1}`:                "cannot unmarshal",
 		strings.Repeat(" ", maxReport) + `{"ready":true}`: "EOF",
 	} {
-		if got := fmt.Sprint(listen(strings.NewReader(text))); want == "" && got != "<nil>" || !strings.Contains(got, want) {
-			t.Errorf("%.40q: %s, want %q", text, got, want)
-		}
+		got := fmt.Sprint(listen(strings.NewReader(text)))
+		assert.True(t, (want != "" || got == "<nil>") && strings.Contains(got, want), "%.40q: %s, want %q", text, got, want)
 	}
 }
 
@@ -200,9 +149,7 @@ func TestAlone(t *testing.T) {
 	var ends []*os.File
 	for range 2 {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		s.lives, ends = append(s.lives, r), append(ends, w)
 	}
 	alone := make(chan error, 1)
@@ -213,9 +160,7 @@ func TestAlone(t *testing.T) {
 			t.Fatalf("alone beside a predecessor: %v", err)
 		default:
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, w.Close())
 	}
 	if err := <-alone; err != nil || s.lives != nil {
 		t.Errorf("%v; %d are left", err, len(s.lives))

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // TestKeep: of a file that is replaced stays what servers do not say, as it was.
 func TestKeep(t *testing.T) {
-	pkg, err := os.ReadFile("../../../deploy/package/idproxy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg := assert.Of(os.ReadFile("../../../deploy/package/idproxy.yaml")).Must(t)
 	for _, tt := range []struct {
 		name, text, kept string
 		left             []string
@@ -28,19 +27,12 @@ func TestKeep(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "idproxy.yaml")
-			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, os.WriteFile(path, []byte(tt.text), 0o600))
 			k, err := Keep(path)
-			if k.Text != tt.kept || !slices.Equal(k.LeftOut, tt.left) || k.Admin != strings.Contains(tt.kept, "admin:") {
-				t.Errorf("kept %+v", k)
-			}
-			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("it says %v", err)
-			}
+			assert.True(t, k.Text == tt.kept && slices.Equal(k.LeftOut, tt.left) && k.Admin == strings.Contains(tt.kept, "admin:"), "kept %+v", k)
+			assert.True(t, (err == nil) == (tt.err == "") && (err == nil || strings.Contains(err.Error(), tt.err)), "it says %v", err)
 		})
 	}
-	if k, err := Keep(filepath.Join(t.TempDir(), "gone.yaml")); err != nil || k.Text != "" {
-		t.Errorf("a file that is not there: %+v, %v", k, err)
-	}
+	k, err := Keep(filepath.Join(t.TempDir(), "gone.yaml"))
+	assert.True(t, err == nil && k.Text == "", "a file that is not there: %+v, %v", k, err)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"idproxy/cmd/idproxy/upstream"
+	"idproxy/integration/assert"
 	"idproxy/pattern"
 )
 
@@ -63,19 +64,13 @@ func TestUnite(t *testing.T) {
 	all := upstream.ReadRights("", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	plan := func(said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(Options{}) }
-	if p := plan(numbered(all, folding, "shop"), numbered(all, exact, "Shop"), numbered(all, folding, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "Shop.o" || p.Rules[0].Listeners != nil {
-		t.Errorf("%+v", p.Rules)
-	}
-	if p := plan(numbered(all, folding, "shop"), numbered(all, folding, "SHOP")); len(p.Rules) != 1 || p.Rules[0].Table != "shop.o" {
-		t.Errorf("%+v", p.Rules)
-	}
-	if p := plan(numbered(all, exact, "shop"), numbered(all, exact, "SHOP")); len(p.Rules) != 2 {
-		t.Errorf("%+v", p.Rules)
-	}
-	if p := plan(numbered(all, exact, "shop", "SHOP", "x"), numbered(all, folding, "shop", "x")); len(p.Rules) != 1 || p.Rules[0].Table != "x.o" || len(p.LeftOut) != 2 {
-		t.Errorf("%+v, %+v", p.Rules, p.LeftOut)
-	}
-	if !(pattern.Table{Schema: "Shop", Name: "o"}).Match("shop", "o", true) {
-		t.Error("the rule is for no table of the servers that fold")
-	}
+	p := plan(numbered(all, folding, "shop"), numbered(all, exact, "Shop"), numbered(all, folding, "SHOP"))
+	assert.True(t, len(p.Rules) == 1 && p.Rules[0].Table == "Shop.o" && p.Rules[0].Listeners == nil, "%+v", p.Rules)
+	p = plan(numbered(all, folding, "shop"), numbered(all, folding, "SHOP"))
+	assert.True(t, len(p.Rules) == 1 && p.Rules[0].Table == "shop.o", "%+v", p.Rules)
+	p = plan(numbered(all, exact, "shop"), numbered(all, exact, "SHOP"))
+	assert.True(t, len(p.Rules) == 2, "%+v", p.Rules)
+	p = plan(numbered(all, exact, "shop", "SHOP", "x"), numbered(all, folding, "shop", "x"))
+	assert.True(t, len(p.Rules) == 1 && p.Rules[0].Table == "x.o" && len(p.LeftOut) == 2, "%+v, %+v", p.Rules, p.LeftOut)
+	assert.True(t, (pattern.Table{Schema: "Shop", Name: "o"}).Match("shop", "o", true), "the rule is for no table of the servers that fold")
 }

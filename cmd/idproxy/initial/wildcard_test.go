@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"idproxy/integration/assert"
 	"idproxy/pattern"
 )
 
@@ -50,9 +51,8 @@ func TestRules(t *testing.T) {
 				}
 			}
 			for _, fold := range []bool{false, true} {
-				if got := firstOf(list, n, fold); got != want {
-					t.Fatalf("seed %d: %s has %q, want %q, by %+v", seed, n, got, want, list)
-				}
+				got := firstOf(list, n, fold)
+				assert.MustTrue(t, got == want, "seed %d: %s has %q, want %q, by %+v", seed, n, got, want, list)
 			}
 		}
 		for _, r := range list {
@@ -61,9 +61,7 @@ func TestRules(t *testing.T) {
 			}
 		}
 	}
-	if wildcards < 300 {
-		t.Errorf("%d wildcards", wildcards)
-	}
+	assert.True(t, wildcards >= 300, "%d wildcards", wildcards)
 }
 
 // firstOf is what the first rule says that matches a table.
@@ -106,8 +104,6 @@ func TestStartAbove(t *testing.T) {
 		{1<<63 - 1, 1<<63 - 1, 0},
 		{1<<64 - 1, 1<<64 - 1, 0},
 	} {
-		if got := startAbove(tt.top, tt.most); got != tt.start {
-			t.Errorf("above %d, up to %d: %d, want %d", tt.top, tt.most, got, tt.start)
-		}
+		assert.Equal(t, fmt.Sprintf("above %d, up to %d", tt.top, tt.most), startAbove(tt.top, tt.most), tt.start)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 // TestYAML: no name of a server's changes the shape of the file, what is left out is in it, and the
@@ -33,33 +34,21 @@ func TestYAML(t *testing.T) {
 		said: []*said{{tables: tables, Rights: upstream.ReadRights("'x'@'%'", upstream.Names{}, "GRANT SELECT ON *.* TO `x`@`%`")}},
 	}
 	p := s.Plan(Options{Proxies: 1, Listen: "127.0.0.1:3307", State: "./idproxy-data", Socket: "./admin.sock", Schema: "/usr/share/idproxy/schema.json"})
-	text, err := p.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=/usr/share/idproxy/schema.json\n")) {
-		t.Errorf("the schema is not named first: %.80s", text)
-	}
+	text := assert.Of(p.YAML()).Must(t)
+	assert.True(t, bytes.HasPrefix(text, []byte("# yaml-language-server: $schema=/usr/share/idproxy/schema.json\n")), "the schema is not named first: %.80s", text)
 	text = bytes.ReplaceAll(text, []byte("${file:/no such}"), []byte("${IDPROXY_PASSWORD}"))
-	cfg, err := config.Parse("x", text, func(string) (string, bool) { return "of the environment", true })
-	if err != nil {
-		t.Fatal(err, string(text))
-	}
+	cfg := assert.Of(config.Parse("x", text, func(string) (string, bool) { return "of the environment", true })).Must(t, string(text))
 	rules := map[string]bool{}
 	for i := range cfg.Rules {
 		rules[cfg.Rules[i].String()] = true
 	}
 	for _, want := range []string{"shop.on.true", "shop.a#b.id", "${HOME}.t.id", "shop.${file:x}.id"} {
-		if !rules[want] {
-			t.Errorf("no rule %s in %v", want, rules)
-		}
+		assert.True(t, rules[want], "no rule %s in %v", want, rules)
 	}
 	if len(rules) != 4 || len(cfg.Listeners) != 1 || cfg.Listeners[0].Account.User != "$it's: {}" || cfg.Listeners[0].Account.Password != "of the environment" || cfg.Admin.Socket.Address != "admin.sock" {
 		t.Errorf("read back: %v, %+v", rules, cfg.Listeners)
 	}
-	if !p.Partial() || len(p.LeftOut) != 6 {
-		t.Errorf("left out: %+v", p.LeftOut)
-	}
+	assert.True(t, p.Partial() && len(p.LeftOut) == 6, "left out: %+v", p.LeftOut)
 }
 
 // TestWrite: a file that is there stays, and nothing else is left behind.
@@ -72,22 +61,15 @@ func TestWrite(t *testing.T) {
 		want    string
 	}{{"one", false, "one"}, {"two", false, "one"}, {"three", true, "three"}} {
 		err := Write(path, []byte(step.text), step.replace)
-		if got, _ := os.ReadFile(path); string(got) != step.want || (err == nil) != (step.text == step.want) {
-			t.Errorf("%+v: %q, %v", step, got, err)
-		}
-		if err != nil && !strings.Contains(err.Error(), "--force") {
-			t.Error(err)
-		}
+		got, _ := os.ReadFile(path)
+		assert.True(t, string(got) == step.want && (err == nil) == (step.text == step.want), "%+v: %q, %v", step, got, err)
+		assert.True(t, err == nil || strings.Contains(err.Error(), "--force"), "%v", err)
 	}
 	for _, path := range []string{dir, filepath.Join(dir, "none", "idproxy.yaml")} {
-		if err := Write(path, nil, true); err == nil || !strings.Contains(err.Error(), "folder") {
-			t.Errorf("%s: %v", path, err)
-		}
+		assert.Fails(t, path, Write(path, nil, true), "folder")
 	}
-	if left, _ := os.ReadDir(dir); len(left) != 2 {
-		t.Errorf("files: %v", left)
-	}
-	if old, _ := os.ReadFile(Old(path)); string(old) != "one" {
-		t.Errorf("what was replaced is kept as %q", old)
-	}
+	left, _ := os.ReadDir(dir)
+	assert.True(t, len(left) == 2, "files: %v", left)
+	old, _ := os.ReadFile(Old(path))
+	assert.True(t, string(old) == "one", "what was replaced is kept as %q", old)
 }

@@ -3,6 +3,7 @@ package keys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,22 +15,15 @@ import (
 	"idproxy/idsource/file"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/uuid"
+	"idproxy/integration/assert"
 )
 
 // TestCreate makes keys where there is none, and nowhere else.
 func TestCreate(t *testing.T) {
 	main, other := openFile(t), openFile(t)
-	if err := errors.Join(other.Advance(t.Context(), "elsewhere", 5), main.Advance(t.Context(), "here", 5)); err != nil {
-		t.Fatal(err)
-	}
-	each, err := segment.NewPerTable(segment.Config{Name: "each", Store: main, Key: "ids_{table}"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := segment.New(segment.Config{Name: "orders", Store: main, Key: "own"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(other.Advance(t.Context(), "elsewhere", 5), main.Advance(t.Context(), "here", 5)))
+	each := assert.Of(segment.NewPerTable(segment.Config{Name: "each", Store: main, Key: "ids_{table}"})).Must(t)
+	own := assert.Of(segment.New(segment.Config{Name: "orders", Store: main, Key: "own"})).Must(t)
 	src := &fewSources{
 		stores: map[string]sources.Keyed{
 			"main": {
@@ -42,9 +36,7 @@ func TestCreate(t *testing.T) {
 	}
 	r := New(slog.New(slog.DiscardHandler), src)
 	t.Cleanup(func() {
-		if err := errors.Join(r.Close(), sources.CloseAll(map[string]idsource.Source{"orders": own, "each": each})); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, errors.Join(r.Close(), sources.CloseAll(map[string]idsource.Source{"orders": own, "each": each})))
 	})
 	r.Refresh(t.Context())
 	create := r.Creator("main")
@@ -52,42 +44,26 @@ func TestCreate(t *testing.T) {
 		"here": "there is a key", "elsewhere": "there is a key", "orders": "the name of a source", "names": "the name of a source",
 		"own": "one of a source", "ids_orders": "one of a source",
 	} {
-		if err := create(t.Context(), key, 1, 0); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", key, err, want)
-		}
+		assert.Fails(t, key, create(t.Context(), key, 1, 0), want)
 	}
-	if err := create(t.Context(), "new", 700, 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, create(t.Context(), "new", 700, 0))
 	draw := func(want uint64) {
 		t.Helper()
 		s, ok := r.Lookup("new")
-		if !ok {
-			t.Fatal("the key is not served")
-		}
+		assert.MustTrue(t, ok, "the key is not served")
 		var id [1]uint64
-		if err := s.Fill(t.Context(), id[:], 1); err != nil || id[0] != want {
-			t.Errorf("id %d, %v, want %d", id[0], err, want)
-		}
+		err := s.Fill(t.Context(), id[:], 1)
+		assert.True(t, err == nil && id[0] == want, "id %d, %v, want %d", id[0], err, want)
 	}
 	draw(700)
 	r.Refresh(t.Context())
 	draw(701) // it is the same series
-	if err := create(t.Context(), "new", 1, 0); err == nil {
-		t.Error("a key was created twice")
-	}
-	if err := create(t.Context(), "stepped", 1, 50); err != nil {
-		t.Errorf("with a step: %v", err)
-	}
-	if to, err := main.Tuning(t.Context(), "stepped"); to.Step != 50 || err != nil {
-		t.Errorf("the step is kept as %+v, %v", to, err)
-	}
-	if New(slog.New(slog.DiscardHandler), src).Creator("") != nil {
-		t.Error("keys can be created in no store")
-	}
-	if err := r.Creator("nowhere")(t.Context(), "x", 1, 0); err == nil {
-		t.Error("a key was created in a store that is not there")
-	}
+	assert.Fails(t, "a key was created twice", create(t.Context(), "new", 1, 0), "")
+	assert.NoError(t, create(t.Context(), "stepped", 1, 50), "with a step")
+	to, err := main.Tuning(t.Context(), "stepped")
+	assert.True(t, to.Step == 50 && err == nil, "the step is kept as %+v, %v", to, err)
+	assert.True(t, New(slog.New(slog.DiscardHandler), src).Creator("") == nil, "keys can be created in no store")
+	assert.Fails(t, "a key was created in a store that is not there", r.Creator("nowhere")(t.Context(), "x", 1, 0), "")
 }
 
 // slowStore is a store that says that it is asked where a key stands, and waits with its answer.
@@ -115,11 +91,7 @@ func registryOf(t *testing.T, stores map[string]idsource.SegmentStore, lists map
 		src.stores[name] = sources.Keyed{Store: store.Store{Segments: st, Keys: lists[name]}}
 	}
 	r := New(slog.New(slog.DiscardHandler), src)
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	return r
 }
 
@@ -146,12 +118,8 @@ func TestCreateHoldsNobodyUp(t *testing.T) {
 			t.Fatalf("asked of two stores at the same time: %v, want each key of both", asked)
 		}
 	}
-	if err := r.Create(t.Context(), "a", "one", 9, 0); err == nil || !strings.Contains(err.Error(), "is being created") {
-		t.Errorf("a key that is being created, again: %v", err)
-	}
-	if !r.Refresh(t.Context()) {
-		t.Error("the keys were not read")
-	}
+	assert.Fails(t, "a key that is being created, again", r.Create(t.Context(), "a", "one", 9, 0), "is being created")
+	assert.True(t, r.Refresh(t.Context()), "the keys were not read")
 	go func() {
 		for range asking { //nolint:revive // nobody is to wait to be heard
 		}
@@ -159,19 +127,13 @@ func TestCreateHoldsNobodyUp(t *testing.T) {
 	defer close(asking)
 	close(going)
 	for range 2 {
-		if err := <-made; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-made)
 	}
-	if _, one := r.Lookup("one"); !one {
-		t.Error("the key is not served")
-	}
-	if !r.Refresh(t.Context()) {
-		t.Error("the keys were not read")
-	}
-	if _, two := r.Lookup("two"); !two {
-		t.Error("the key is not served once the keys were read")
-	}
+	_, one := r.Lookup("one")
+	assert.True(t, one, "the key is not served")
+	assert.True(t, r.Refresh(t.Context()), "the keys were not read")
+	_, two := r.Lookup("two")
+	assert.True(t, two, "the key is not served once the keys were read")
 }
 
 // lateLister is a store whose list of keys is from before what happens during it.
@@ -191,25 +153,14 @@ func TestCreatedWhileRead(t *testing.T) {
 	st := openFile(t)
 	late := &lateLister{Store: st}
 	r := New(slog.New(slog.DiscardHandler), &fewSources{stores: map[string]sources.Keyed{"main": {Store: store.Store{Segments: st, Keys: late}}}})
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	late.during = func() {
-		if err := r.Create(t.Context(), "main", "new", 5, 0); err != nil {
-			t.Error(err)
-		}
-	}
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
+	late.during = func() { assert.NoError(t, r.Create(t.Context(), "main", "new", 5, 0)) }
 	r.Refresh(t.Context())
 	s, ok := r.Lookup("new")
-	if !ok {
-		t.Fatal("the key is not served")
-	}
+	assert.MustTrue(t, ok, "the key is not served")
 	var id [1]uint64
-	if err := s.Fill(t.Context(), id[:], 1); err != nil || id[0] != 5 {
-		t.Errorf("id %d, %v, want 5", id[0], err)
-	}
+	err := s.Fill(t.Context(), id[:], 1)
+	assert.True(t, err == nil && id[0] == 5, "id %d, %v, want 5", id[0], err)
 }
 
 // secondLook is a store that says where a key stands before something happens, the second time.
@@ -234,17 +185,12 @@ func TestCreateBesideReading(t *testing.T) {
 	look := &secondLook{Store: b}
 	r := registryOf(t, map[string]idsource.SegmentStore{"a": a, "b": look}, map[string]*file.Store{"a": before, "b": b}) // a's list is from before
 	look.during = func() {
-		if err := b.Advance(t.Context(), "one", 5); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, b.Advance(t.Context(), "one", 5))
 		r.Refresh(t.Context())
-		if _, ok := r.Lookup("one"); ok {
-			t.Error("the key is served before it is known from where")
-		}
+		_, ok := r.Lookup("one")
+		assert.True(t, !ok, "the key is served before it is known from where")
 	}
-	if err := r.Create(t.Context(), "a", "one", 5, 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, r.Create(t.Context(), "a", "one", 5, 0))
 	if _, ok := r.Lookup("one"); !ok || look.looks != 2 {
 		t.Errorf("served: %t, behind %d looks", ok, look.looks)
 	}
@@ -271,14 +217,10 @@ func TestCreateInTwoStores(t *testing.T) {
 	for range processes {
 		if err := <-made; err != nil {
 			refused++
-			if !strings.Contains(err.Error(), "is served once no other store has it") {
-				t.Error(err)
-			}
+			assert.True(t, strings.Contains(err.Error(), "is served once no other store has it"), "%v", err)
 		}
 	}
-	if refused == 0 {
-		t.Error("both have made the key")
-	}
+	assert.True(t, refused != 0, "both have made the key")
 	serving := func() (n int) {
 		for _, r := range processes {
 			if _, ok := r.Lookup("one"); ok {
@@ -287,13 +229,9 @@ func TestCreateInTwoStores(t *testing.T) {
 		}
 		return n
 	}
-	if n := serving(); n != 2-refused {
-		t.Errorf("%d serve the key, and %d were refused", n, refused)
-	}
+	assert.Equal(t, fmt.Sprintf("serve the key, and %d were refused", refused), serving(), 2-refused)
 	for _, r := range processes {
 		r.Refresh(t.Context())
 	}
-	if n := serving(); n != 0 {
-		t.Errorf("%d serve a key that is in two stores", n)
-	}
+	assert.Equal(t, "serve a key that is in two stores", serving(), 0)
 }

@@ -17,6 +17,7 @@ import (
 	"idproxy/idsource/file"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/uuid"
+	"idproxy/integration/assert"
 )
 
 // fewSources are sources that stay as they are.
@@ -50,29 +51,21 @@ func TestKeyInTwoStores(t *testing.T) {
 	both := map[string]*awayStore{}
 	for name, own := range map[string]string{"old": "archive", "new": "events"} {
 		st := openFile(t)
-		if err := errors.Join(st.Advance(t.Context(), "orders", 100), st.Advance(t.Context(), own, 1)); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, errors.Join(st.Advance(t.Context(), "orders", 100), st.Advance(t.Context(), own, 1)))
 		both[name] = &awayStore{Store: st}
 		src.stores[name] = sources.Keyed{Store: store.Store{Segments: st, Keys: both[name], Close: st.Close}}
 	}
 	s := New(slog.New(slog.DiscardHandler), src)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	for _, tt := range []struct {
 		away bool
 		want []string
 	}{{true, nil}, {false, []string{"archive", "events"}}, {true, []string{"archive", "events"}}} {
 		both["new"].away = tt.away
-		if all := s.Refresh(t.Context()); all == tt.away {
-			t.Errorf("one away: %v; all have answered: %v", tt.away, all)
-		}
-		if got := slices.Sorted(maps.Keys(*s.known.Load())); !slices.Equal(got, tt.want) {
-			t.Errorf("one away: %v; keys %q are served, want %q", tt.away, got, tt.want)
-		}
+		all := s.Refresh(t.Context())
+		assert.True(t, all != tt.away, "one away: %v; all have answered: %v", tt.away, all)
+		got := slices.Sorted(maps.Keys(*s.known.Load()))
+		assert.True(t, slices.Equal(got, tt.want), "one away: %v; keys %q are served, want %q", tt.away, got, tt.want)
 	}
 }
 
@@ -89,9 +82,8 @@ func TestKeysAskedAgain(t *testing.T) {
 		for want := int32(2); want < 5; want++ {
 			time.Sleep(keysRetry)
 			synctest.Wait()
-			if asked := st.asked.Load(); asked != want {
-				t.Fatalf("asked %d times, want %d", asked, want)
-			}
+			asked := st.asked.Load()
+			assert.MustTrue(t, asked == want, "asked %d times, want %d", asked, want)
 		}
 	})
 }
@@ -100,20 +92,13 @@ func TestKeysAskedAgain(t *testing.T) {
 // ids_{table}.
 func serveTables(t *testing.T, st store.Store) (*Registry, *segment.PerTable) {
 	t.Helper()
-	p, err := segment.NewPerTable(segment.Config{Name: "each", Store: st.Segments, Key: "ids_{table}"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := assert.Of(segment.NewPerTable(segment.Config{Name: "each", Store: st.Segments, Key: "ids_{table}"})).Must(t)
 	src := &fewSources{
 		stores: map[string]sources.Keyed{"local": {Store: st, Templates: map[string]*segment.PerTable{"ids_{table}": p}}},
 		named:  map[string]idsource.Source{"each": p},
 	}
 	s := New(slog.New(slog.DiscardHandler), src)
-	t.Cleanup(func() {
-		if err := errors.Join(s.Close(), p.Close(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.NoError(t, errors.Join(s.Close(), p.Close(context.Background()))) })
 	return s, p
 }
 
@@ -123,40 +108,24 @@ func TestKeyOfTable(t *testing.T) {
 	st := openFile(t)
 	away := &awayStore{Store: st}
 	s, p := serveTables(t, store.Store{Segments: st, Keys: away, Close: st.Close})
-	if err := errors.Join(st.Advance(t.Context(), "ids_orders", 100), st.Advance(t.Context(), "other", 1)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(st.Advance(t.Context(), "ids_orders", 100), st.Advance(t.Context(), "other", 1)))
 	next := func() uint64 {
 		t.Helper()
 		one, ok := s.Lookup("ids_orders")
-		if !ok {
-			t.Fatal("the key is not served")
-		}
+		assert.MustTrue(t, ok, "the key is not served")
 		var ids [1]uint64
-		if err := one.Fill(t.Context(), ids[:], 1); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, one.Fill(t.Context(), ids[:], 1))
 		return ids[0]
 	}
 	s.Refresh(t.Context())
-	if got := next(); got != 100 {
-		t.Errorf("the first id is %d, want 100", got)
-	}
-	table, err := p.Series("shop", "Orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := table.Advance(t.Context(), 500); err != nil {
-		t.Fatal(err)
-	}
+	assert.Equal(t, "the first id", next(), 100)
+	table := assert.Of(p.Series("shop", "Orders")).Must(t)
+	assert.Must(t, table.Advance(t.Context(), 500))
 	away.away = true
 	s.Refresh(t.Context())
-	if got := next(); got != 501 {
-		t.Errorf("the id behind 500 is %d", got)
-	}
-	if _, ok := s.Lookup("other"); !ok {
-		t.Error("a key of no table is not served")
-	}
+	assert.Equal(t, "the id behind 500", next(), 501)
+	_, ok := s.Lookup("other")
+	assert.True(t, ok, "a key of no table is not served")
 }
 
 // standIn is a store in whose place another one comes.
@@ -164,15 +133,8 @@ type standIn struct{ idsource.SegmentStore }
 
 func openFile(t *testing.T) *file.Store {
 	t.Helper()
-	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	st := assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
+	t.Cleanup(func() { assert.NoError(t, st.Close()) })
 	return st
 }
 
@@ -180,9 +142,7 @@ func openFile(t *testing.T) *file.Store {
 // begun anew.
 func TestKeyOfEmptiedStore(t *testing.T) {
 	full, empty := openFile(t), openFile(t)
-	if err := errors.Join(full.Advance(t.Context(), "orders", 100), full.Advance(t.Context(), "ids_items", 100)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, errors.Join(full.Advance(t.Context(), "orders", 100), full.Advance(t.Context(), "ids_items", 100)))
 	now := &standIn{SegmentStore: full}
 	s, _ := serveTables(t, store.Store{Segments: now, Keys: full, Close: full.Close})
 	s.Refresh(t.Context())
@@ -193,42 +153,28 @@ func TestKeyOfEmptiedStore(t *testing.T) {
 		}
 		for _, key := range []string{"orders", "ids_items"} {
 			one, ok := s.Lookup(key)
-			if !ok {
-				t.Fatalf("key %s is not served", key)
-			}
+			assert.MustTrue(t, ok, "key %s is not served", key)
 			var ids [1]uint64
-			if err := one.Fill(t.Context(), ids[:], 1); (err != nil) != gone || !gone && ids[0] != 100 {
-				t.Errorf("store emptied %v: id %d of %s, %v", gone, ids[0], key, err)
-			}
+			err := one.Fill(t.Context(), ids[:], 1)
+			assert.True(t, (err != nil) == gone && (gone || ids[0] == 100), "store emptied %v: id %d of %s, %v", gone, ids[0], key, err)
 		}
 	}
-	if keys, err := empty.Keys(t.Context()); err != nil || len(keys) > 0 {
-		t.Errorf("keys %q were made, %v", keys, err)
-	}
+	keys, err := empty.Keys(t.Context())
+	assert.True(t, err == nil && len(keys) == 0, "keys %q were made, %v", keys, err)
 }
 
 // TestPosition: that of a segment is what its store says; other keys have none.
 func TestPosition(t *testing.T) {
 	st := openFile(t)
-	if err := st.Advance(t.Context(), "orders", 100); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, st.Advance(t.Context(), "orders", 100))
 	r := New(slog.New(slog.DiscardHandler), &fewSources{
 		stores: map[string]sources.Keyed{"local": {Store: store.Store{Segments: st, Keys: st, Close: st.Close}}},
 		named:  map[string]idsource.Source{"links": uuid.New()},
 	})
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	r.Refresh(t.Context())
-	if next, err := r.Position(t.Context(), "orders"); err != nil || next != 100 {
-		t.Errorf("orders stands at %d, %v", next, err)
-	}
+	assert.Of(r.Position(t.Context(), "orders")).Equal(t, "orders stands at", 100)
 	for _, key := range []string{"links", "none"} {
-		if _, err := r.Position(t.Context(), key); err == nil {
-			t.Errorf("%s has a position", key)
-		}
+		assert.Of(r.Position(t.Context(), key)).Fails(t, key+" has a position", "")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"idproxy/integration/assert"
 )
 
 func TestBands(t *testing.T) {
@@ -28,21 +30,16 @@ func TestBands(t *testing.T) {
 	} {
 		holds := most(tt.definition)
 		got, width, err := bands(holds, tt.last, tt.shards)
-		if !slices.Equal(got, tt.want) || (err == nil) != (tt.want != nil) {
-			t.Errorf("%s, last %d: %d, %v", tt.definition, tt.last, got, err)
-		}
-		if n := len(got); n > 0 && (got[n-1] > holds || holds-got[n-1] < width-1 || got[0] <= tt.last) {
-			t.Errorf("%s, last %d: bands of %d from %d do not fit into %d", tt.definition, tt.last, width, got, holds)
-		}
+		assert.True(t, slices.Equal(got, tt.want) && (err == nil) == (tt.want != nil), "%s, last %d: %d, %v", tt.definition, tt.last, got, err)
+		n := len(got)
+		assert.True(t, n <= 0 || got[n-1] <= holds && holds-got[n-1] >= width-1 && got[0] > tt.last, "%s, last %d: bands of %d from %d do not fit into %d", tt.definition, tt.last, width, got, holds)
 	}
 }
 
 // TestLast: above the last id of a source there is room for bands.
 func TestLast(t *testing.T) {
 	for definition, want := range map[string]uint64{"int": 999_999_999, "int unsigned": 1_999_999_999, "bigint": 1_999_999_999_999_999, "mediumint": 1_999_999, "smallint": 0} {
-		if got := Last(most(definition)); got != want {
-			t.Errorf("%s: %d, want %d", definition, got, want)
-		}
+		assert.Equal(t, definition, Last(most(definition)), want)
 	}
 }
 
@@ -55,9 +52,7 @@ func TestPlain(t *testing.T) {
 		`int COMMENT 'a\' AUTO_INCREMENT'`:                      `int COMMENT 'a\' AUTO_INCREMENT'`,
 		"int NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */":     "int NOT NULL /*!80023 INVISIBLE */",
 	} {
-		if got := plain(definition); got != want {
-			t.Errorf("%s: %s, want %s", definition, got, want)
-		}
+		assert.Equal(t, definition, plain(definition), want)
 	}
 }
 
@@ -71,35 +66,21 @@ func TestPlanFile(t *testing.T) {
 	for _, name := range stepNames() {
 		p.Steps = append(p.Steps, record{Step: name, State: Pending})
 	}
-	if err := p.write(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.write(path); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, p.write(path))
+	assert.Must(t, os.Chmod(path, 0o600))
+	assert.Must(t, p.write(path))
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the rights of the file are %v, %v", info, err)
 	}
 	again, err := readPlan(path)
-	if err != nil || again.Tables[0].Counter[0] != p.Tables[0].Counter[0] || again.Tables[0].Name != p.Tables[0].Name {
-		t.Errorf("%+v, %v", again, err)
-	}
-	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
-		t.Errorf("files %v, %v", files, err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.True(t, err == nil && again.Tables[0].Counter[0] == p.Tables[0].Counter[0] && again.Tables[0].Name == p.Tables[0].Name, "%+v, %v", again, err)
+	files, err := os.ReadDir(filepath.Dir(path))
+	assert.True(t, err == nil && len(files) == 1, "files %v, %v", files, err)
+	data := assert.Of(os.ReadFile(path)).Must(t)
 	for old, fresh := range map[string]string{`"format": 1`: `"format": 2`, `"pending"`: `"begun"`, `"observe"`: `"look"`, `"switch"`: `"password"`, "}": "", `"proxies": [
     ""
   ]`: `"proxies": []`, `"band": 10`: `"band": 9`, `"band_end": 19`: `"band_end": 20`, `"last": 9`: `"last": 10`, `"band_end": 29`: `"band_end": 128`, "\n}\n": "\n} {}"} {
-		if _, err := parsePlan("p", []byte(strings.Replace(string(data), old, fresh, 1))); err == nil {
-			t.Errorf("%s in place of %s is read", fresh, old)
-		}
+		assert.Of(parsePlan("p", []byte(strings.Replace(string(data), old, fresh, 1)))).Fails(t, fresh+" in place of "+old+" is read", "")
 	}
 }
 
@@ -123,17 +104,14 @@ func TestParseTable(t *testing.T) {
 		{") /*!50100 TABLESPACE `s` */ ENGINE=InnoDB AUTO_INCREMENT=18446744073709551615", 18446744073709551615},
 	} {
 		definition, next, err := parseTable(columns+tt.end, "id`s")
-		if want := "int NOT NULL AUTO_INCREMENT COMMENT 'a, AUTO_INCREMENT=7'"; definition != want || next != tt.next || err != nil {
-			t.Errorf("%s: %q, %d, %v", tt.end, definition, next, err)
-		}
-		if definition, _, err := parseTable(columns+tt.end, "id"); definition != "bigint(20) DEFAULT 1" || err != nil {
-			t.Errorf("%s: %q, %v", tt.end, definition, err)
-		}
+		want := "int NOT NULL AUTO_INCREMENT COMMENT 'a, AUTO_INCREMENT=7'"
+		assert.True(t, definition == want && next == tt.next && err == nil, "%s: %q, %d, %v", tt.end, definition, next, err)
+		definition, _, err = parseTable(columns+tt.end, "id")
+		assert.True(t, definition == "bigint(20) DEFAULT 1" && err == nil, "%s: %q, %v", tt.end, definition, err)
 	}
 	for _, text := range []string{"", columns, columns + ") ENGINE=InnoDB AUTO_INCREMENT=99999999999999999999"} {
-		if _, _, err := parseTable(text, "gone"); err == nil {
-			t.Errorf("%q has no such column", text)
-		}
+		_, _, err := parseTable(text, "gone")
+		assert.True(t, err != nil, "%q has no such column", text)
 	}
 }
 
@@ -151,9 +129,7 @@ func TestLeads(t *testing.T) {
 		"  KEY `(``id``` (`g`)\n":                              false,
 		"  CONSTRAINT `f` FOREIGN KEY (`id`) REFERENCES `r`\n": false,
 	} {
-		if got := leads(columns+keys+") ENGINE=MyISAM", "id"); got != want {
-			t.Errorf("%s: %v", keys, got)
-		}
+		assert.Equal(t, keys, leads(columns+keys+") ENGINE=MyISAM", "id"), want)
 	}
 }
 
@@ -161,9 +137,8 @@ func FuzzTable(f *testing.F) {
 	f.Add("CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT COMMENT 'it''s',\n) ENGINE=InnoDB AUTO_INCREMENT=11")
 	f.Fuzz(func(t *testing.T, text string) {
 		definition, _, err := parseTable(text, "id")
-		if without := plain(definition); err == nil && (len(without) > len(definition) || strings.Contains(definition, "\n")) {
-			t.Errorf("%q is %q, without AUTO_INCREMENT %q", text, definition, without)
-		}
+		without := plain(definition)
+		assert.True(t, err != nil || len(without) <= len(definition) && !strings.Contains(definition, "\n"), "%q is %q, without AUTO_INCREMENT %q", text, definition, without)
 	})
 }
 
@@ -172,8 +147,6 @@ func TestForgets(t *testing.T) {
 	for version, want := range map[string]bool{
 		"5.7.44-log": true, "8.0.36": false, "9.7.0": false, "10.2.3-MariaDB": true, "10.2.4-MariaDB": false, "11.8.2-MariaDB-log": false, "5.5.68-MariaDB": true, "": false,
 	} {
-		if got := forgets(version); got != want {
-			t.Errorf("%s: %v", version, got)
-		}
+		assert.Equal(t, version, forgets(version), want)
 	}
 }

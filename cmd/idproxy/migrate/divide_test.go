@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 // TestDivide: schemas on one server that are shards of one table have bands of their own, and so have two
@@ -14,9 +15,7 @@ stores: {main: {file: {dir: ids}}}
 sources: {ids: {segment: {store: main, key: "{table}", start: 1000, last: 999999999}}}
 rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
 `), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	at := func(name string) *shard {
 		s := &shard{place: place{name: name}}
 		s.leads(name, "", nil)
@@ -27,20 +26,14 @@ rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
 		f := &found{rule: &cfg.Rules[0], schema: schema, name: name, column: "id", definition: "int AUTO_INCREMENT", next: 7}
 		return &seen{f, []*found{f}}
 	}
-	if err := m.add([]*seen{of("shop_0", "orders"), of("shop_1", "orders"), of("shop_1", "items"), of("shop_1", "ORDERS")}); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, m.add([]*seen{of("shop_0", "orders"), of("shop_1", "orders"), of("shop_1", "items"), of("shop_1", "ORDERS")}))
 	for i, want := range []uint64{1_000_000_000, 1_200_000_000, 1_000_000_000, 1_400_000_000} {
 		if c := m.plan.Tables[i].Counter[0]; c.Band != want || c.Before != 7 {
 			t.Errorf("%s: band %d, want %d", &m.plan.Tables[i], c.Band, want)
 		}
 	}
-	if err := m.add([]*seen{of("shop_2", "orders")}); err == nil {
-		t.Error("a schema that comes later has a band of another")
-	}
-	if err := m.add([]*seen{of("shop_2", "parts")}); err != nil {
-		t.Error(err)
-	}
+	assert.Fails(t, "a schema that comes later has a band of another", m.add([]*seen{of("shop_2", "orders")}), "")
+	assert.NoError(t, m.add([]*seen{of("shop_2", "parts")}))
 	// A table that comes to another shard later has a band there, as long as there is room.
 	m.shards = append(m.shards, at("b"))
 	later := func(schema, name string) *seen {

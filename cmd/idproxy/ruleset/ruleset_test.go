@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/rule"
 )
@@ -18,17 +19,12 @@ rules:
   - {table: shop.orders, column: nr, source: ids, explicit: reject, unsupported: forward, mode: observe}
   - {table: shop.items, column: id, source: ids, listeners: [b]}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	want := []rule.Rule{
 		{Schema: "shop", Table: "orders", Column: "id", Source: "ids", Explicit: rule.Advance, Packet: true},
 		{Schema: "shop", Table: "orders", Column: "nr", Source: "ids", Explicit: rule.Reject, Forward: true, Observe: true},
 	}
-	if got := Of(cfg, "a"); !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got := Of(cfg, "b"); len(got) != 3 {
-		t.Errorf("%d rules on b, want 3", len(got))
-	}
+	got := Of(cfg, "a")
+	assert.True(t, slices.Equal(got, want), "got %+v, want %+v", got, want)
+	assert.Equal(t, "rules on b", len(Of(cfg, "b")), 3)
 }

@@ -9,33 +9,26 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/integration/assert"
 )
 
 // TestLastOfStore: an id above what the store can give moves nothing, and the source goes on.
 func TestLastOfStore(t *testing.T) {
 	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	m := &maker{stores: map[string]store.Store{"table": {Segments: st, Last: math.MaxInt64 - 1}}}
 	m.idWait.Store(int64(idsource.DefaultWait))
-	src, err := m.newSource(&config.Source{Name: "order_id", Segment: &config.Segment{Store: "table", Key: "k", Step: 10, MaxStep: 10, StepPolicy: "fixed", Prefetch: 10}}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := assert.Of(m.newSource(&config.Source{Name: "order_id", Segment: &config.Segment{Store: "table", Key: "k", Step: 10, MaxStep: 10, StepPolicy: "fixed", Prefetch: 10}}, 0)).Must(t)
 	defer src.Close(t.Context()) //nolint:errcheck // the test is over
 	series, err := src.Series("d", "t")
 	if err == nil {
 		err = st.Advance(t.Context(), "k", 1)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	for _, id := range []uint64{math.MaxInt64, math.MaxInt64 - 2} {
-		if err := series.Advance(t.Context(), id); !errors.Is(err, idsource.TooHigh) {
-			t.Errorf("Advance(%d): %v, want too high", id, err)
-		}
+		err := series.Advance(t.Context(), id)
+		assert.True(t, errors.Is(err, idsource.TooHigh), "Advance(%d): %v, want too high", id, err)
 	}
 	ids := make([]uint64, 1)
 	if err := series.Fill(t.Context(), ids, 1); err != nil || ids[0] != 1 {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"idproxy/integration/assert"
 )
 
 // redisError is what the client makes of a line that begins with a minus sign.
@@ -42,8 +44,6 @@ func TestClassOf(t *testing.T) {
 		{io.EOF, Unreachable},
 		{errors.New("something else"), Other},
 	} {
-		if got := ClassOf(tt.err); got != tt.want {
-			t.Errorf("%v is %s, want %s", tt.err, got, tt.want)
-		}
+		assert.Equal(t, fmt.Sprint(tt.err), ClassOf(tt.err), tt.want)
 	}
 }

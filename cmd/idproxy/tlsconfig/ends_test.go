@@ -16,27 +16,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 )
 
 // writeEnds writes a file of certificates that end on these days.
 func writeEnds(t *testing.T, path string, days ...time.Time) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := assert.Of(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Must(t)
 	text := []byte("what stands around certificates is passed over\n")
 	for _, day := range days {
 		c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: day.AddDate(-1, 0, 0), NotAfter: day}
-		der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		der := assert.Of(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)).Must(t)
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(path, text, 0o600))
 }
 
 // TestCertificates: a chain ends with its first certificate, and a file of CAs with its last one.
@@ -61,9 +54,7 @@ func TestCertificates(t *testing.T) {
 		IDs:   &config.IDs{HTTP: &config.IDsHTTP{TLS: &config.TLS{Cert: at("chain.pem")}}},
 	}
 	got, err := Certificates(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	want := []Certificate{
 		{"listeners.a.tls.cert", at("chain.pem"), day(5)},
 		{"listeners.a.tls.client_ca", at("ca.pem"), day(8)},
@@ -75,14 +66,11 @@ func TestCertificates(t *testing.T) {
 		{"admin.tls.cert", at("chain.pem"), day(5)},
 		{"ids.http.tls.cert", at("chain.pem"), day(5)},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("want -, got +: %s", d)
-	}
+	d := cmp.Diff(want, got)
+	assert.True(t, d == "", "want -, got +: %s", d)
 
 	writeEnds(t, at("none.pem"))
 	cfg.Listeners[0].TLS.Cert, cfg.Admin.TLS.Cert = at("none.pem"), at("missing.pem")
 	got, err = Certificates(cfg)
-	if err == nil || !strings.Contains(err.Error(), "holds no PEM certificate") || !strings.Contains(err.Error(), "admin.tls.cert") || len(got) != 7 {
-		t.Errorf("%d others, and %v", len(got), err)
-	}
+	assert.True(t, err != nil && strings.Contains(err.Error(), "holds no PEM certificate") && strings.Contains(err.Error(), "admin.tls.cert") && len(got) == 7, "%d others, and %v", len(got), err)
 }

@@ -12,16 +12,14 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 )
 
 // shake does a handshake and returns what both sides say of it.
 func shake(t *testing.T, server, client *tls.Config) (state tls.ConnectionState, err error) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer ln.Close()
 	served := make(chan struct{})
 	go func() {
@@ -32,14 +30,9 @@ func shake(t *testing.T, server, client *tls.Config) (state tls.ConnectionState,
 		}
 	}()
 	defer func() { <-served }()
-	raw, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := assert.Of(net.Dial("tcp", ln.Addr().String())).Must(t)
 	defer raw.Close()
-	if err := raw.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, raw.SetDeadline(time.Now().Add(time.Minute)))
 	c := tls.Client(raw, client)
 	err = c.HandshakeContext(t.Context())
 	return c.ConnectionState(), err
@@ -50,53 +43,34 @@ func shake(t *testing.T, server, client *tls.Config) (state tls.ConnectionState,
 func TestFiles(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	for _, d := range []string{dir, other} {
-		if err := servers.WriteCertificates(d); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, servers.WriteCertificates(d))
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	put := func(name string, text []byte) {
 		if text == nil {
 			var err error
-			if text, err = os.ReadFile(filepath.Join(other, name)); err != nil {
-				t.Fatal(err)
-			}
+			text, err = os.ReadFile(filepath.Join(other, name))
+			assert.Must(t, err)
 		}
-		if err := os.WriteFile(at(name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(at(name), text, 0o600))
 	}
 	listener := func(address, name, ca string) *config.Listener {
 		return &config.Listener{Name: "a", Upstream: config.Addr{Network: "tcp", Address: address}, UpstreamTLS: config.UpstreamTLS{ServerName: name, CA: ca}}
 	}
 	upstream := func(f *Files, l *config.Listener) (*tls.Config, error) { return f.Upstream(l, l.Upstream) }
 	var f Files
-	server, err := f.Client("s.tls", &config.TLS{Cert: at("server.pem"), Key: at("server.key")}, "h2", "http/1.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := upstream(&f, listener("127.0.0.1:1", "", at("ca.pem")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := assert.Of(f.Client("s.tls", &config.TLS{Cert: at("server.pem"), Key: at("server.key")}, "h2", "http/1.1")).Must(t)
+	client := assert.Of(upstream(&f, listener("127.0.0.1:1", "", at("ca.pem")))).Must(t)
 	client.NextProtos = []string{"h2"}
-	if got := f.Folders(); !slices.Equal(got, []string{dir}) {
-		t.Errorf("folders %q", got)
-	}
-	if state, err := shake(t, server, client); err != nil || state.NegotiatedProtocol != "h2" {
-		t.Errorf("%v, protocol %q", err, state.NegotiatedProtocol)
-	}
-	if _, err := shake(t, server, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
-		t.Error("TLS 1.1 is spoken")
-	}
+	got := f.Folders()
+	assert.True(t, slices.Equal(got, []string{dir}), "folders %q", got)
+	state, err := shake(t, server, client)
+	assert.True(t, err == nil && state.NegotiatedProtocol == "h2", "%v, protocol %q", err, state.NegotiatedProtocol)
+	assert.Of(shake(t, server, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})).Fails(t, "TLS 1.1 is spoken", "")
 	for what, l := range map[string]*config.Listener{"localhost, not db1": listener("127.0.0.1:1", "db1", at("ca.pem")), "not 127.0.0.2": listener("127.0.0.2:1", "", at("ca.pem"))} {
-		stranger, err := upstream(nil, l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := shake(t, server, stranger); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
-		}
+		stranger := assert.Of(upstream(nil, l)).Must(t)
+		_, err := shake(t, server, stranger)
+		assert.True(t, err != nil && strings.Contains(err.Error(), what), "%s: %v", what, err)
 	}
 	again := func(want ...string) {
 		t.Helper()
@@ -108,32 +82,22 @@ func TestFiles(t *testing.T) {
 			}
 			got = append(got, said)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("read %q, want %q", got, want)
-		}
+		assert.True(t, slices.Equal(got, want), "read %q, want %q", got, want)
 	}
 	again()
 	put("server.pem", nil)
 	again("s.tls failed") // its key is another one
 	again()
-	if _, err := shake(t, server, client); err != nil {
-		t.Errorf("with a certificate that is not used: %v", err)
-	}
+	assert.Of(shake(t, server, client)).NoError(t, "with a certificate that is not used")
 	put("server.key", nil)
 	again("s.tls")
-	if _, err := shake(t, server, client); err == nil || !strings.Contains(err.Error(), "unknown authority") {
-		t.Errorf("a certificate of another CA: %v", err)
-	}
+	assert.Of(shake(t, server, client)).Fails(t, "a certificate of another CA", "unknown authority")
 	put("ca.pem", []byte("nothing"))
 	again("listeners.a.upstream_tls failed")
 	put("ca.pem", nil)
 	again("listeners.a.upstream_tls")
-	if _, err := shake(t, server, client); err != nil {
-		t.Errorf("with the other CA: %v", err)
-	}
-	if _, err := upstream(&f, listener("127.0.0.1:1", "", at("gone.pem"))); err == nil || !strings.Contains(err.Error(), "upstream_tls.ca: ") {
-		t.Errorf("a CA that is not there: %v", err)
-	}
+	assert.Of(shake(t, server, client)).NoError(t, "with the other CA")
+	assert.Of(upstream(&f, listener("127.0.0.1:1", "", at("gone.pem")))).Fails(t, "a CA that is not there", "upstream_tls.ca: ")
 }
 
 // TestReadThatFailed: files that could not be read are read again although they are the same, and
@@ -143,12 +107,8 @@ func TestReadThatFailed(t *testing.T) {
 	var outcome error
 	reads := 0
 	var f Files
-	if err := f.add("a", func() error { reads++; return outcome }, path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, f.add("a", func() error { reads++; return outcome }, path))
+	assert.Must(t, os.WriteFile(path, []byte("new"), 0o600))
 	busy, other := errors.New("too many open files"), errors.New("no PEM")
 	for i, step := range []struct {
 		outcome error
@@ -162,8 +122,7 @@ func TestReadThatFailed(t *testing.T) {
 		{nil, 5, nil},
 	} {
 		outcome = step.outcome
-		if told := f.Again(); !slices.Equal(told, step.told) || reads != step.reads {
-			t.Errorf("step %d: told %v after %d reads, want %v after %d", i, told, reads, step.told, step.reads)
-		}
+		told := f.Again()
+		assert.True(t, slices.Equal(told, step.told) && reads == step.reads, "step %d: told %v after %d reads, want %v after %d", i, told, reads, step.told, step.reads)
 	}
 }

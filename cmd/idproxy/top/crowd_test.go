@@ -15,6 +15,7 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
@@ -91,9 +92,7 @@ func TestCrowd(t *testing.T) {
 	}
 	s.press("/app4999")
 	s.until("4999 app4999", "10.0.19.134:4711")
-	if strings.Contains(s.text(), "of 5000 rows") {
-		t.Errorf("rows are said to be left out:\n%s", s.text())
-	}
+	assert.True(t, !strings.Contains(s.text(), "of 5000 rows"), "rows are said to be left out:\n%s", s.text())
 	s.hit(tcell.KeyEnter)
 	s.press("q")
 	s.end()
@@ -102,12 +101,8 @@ func TestCrowd(t *testing.T) {
 // TestCrowdToken: without the token there is nothing to see, and without the CA neither.
 func TestCrowdToken(t *testing.T) {
 	c := &crowd{sessions: 1}
-	if err := Run(t.Context(), serveCrowd(t, c, "guessed"), time.Second, nil); err == nil || !strings.Contains(err.Error(), "the token is missing or wrong") {
-		t.Errorf("with a wrong token: %v", err)
-	}
+	assert.Fails(t, "with a wrong token", Run(t.Context(), serveCrowd(t, c, "guessed"), time.Second, nil), "the token is missing or wrong")
 	s := httptest.NewTLSServer(c)
 	defer s.Close()
-	if err := Run(t.Context(), monitor.NewClient("tcp", s.Listener.Addr().String(), crowdToken, &tls.Config{}), time.Second, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("with a certificate that nobody trusts: %v", err)
-	}
+	assert.Fails(t, "with a certificate that nobody trusts", Run(t.Context(), monitor.NewClient("tcp", s.Listener.Addr().String(), crowdToken, &tls.Config{}), time.Second, nil), "certificate")
 }

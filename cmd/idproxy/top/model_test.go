@@ -2,11 +2,13 @@ package top
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
@@ -55,9 +57,7 @@ func texts(m *Model) (lines []string) {
 
 func same(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: got\n%q, want\n%q", what, got, want)
-	}
+	assert.True(t, slices.Equal(got, want), "%s: got\n%q, want\n%q", what, got, want)
 }
 
 // TestFiguresPerSecond: they are what came between two answers, and nothing is claimed where one of
@@ -67,9 +67,7 @@ func TestFiguresPerSecond(t *testing.T) {
 	same(t, "after one answer", texts(m), "shard0 3 - - - - - - - - ready", "shard1 0 - - - - - - - - ready")
 	m.Take(at(12, 5, Listeners)) // four times in two seconds
 	same(t, "after two", texts(m), "shard0 3 200 16 4.0 4.0 2.0 1.5ms 4000 100k ready", "shard1 0 0 0 0 0 0 - 0 0 ready")
-	if got := m.Head()[1].Text; got != "stmt/s 200  filled/s 16  refused/s 4.0  ids/s 48.0k  sessions 3  files 40/1024" {
-		t.Errorf("in all: %q", got)
-	}
+	assert.Equal(t, "in all", m.Head()[1].Text, "stmt/s 200  filled/s 16  refused/s 4.0  ids/s 48.0k  sessions 3  files 40/1024")
 	m.Tab = Sources
 	same(t, "sources", texts(m), "ids segment 48.0k 120k 900 1m30s 1000 15 ready", "flakes snowflake 0 0 worker 3 7s - - ready", "uuids uuidv7 0 0 - - - - ready")
 	m.Tab = Rules
@@ -86,18 +84,14 @@ func TestFiguresPerSecond(t *testing.T) {
 func TestLostAndBack(t *testing.T) {
 	m := NewModel(at(10, 1, Listeners))
 	m.Take(at(11, 2, Listeners))
-	if l := m.Head()[2]; l.Tone != Plain || !strings.HasPrefix(l.Text, "ready at ") {
-		t.Errorf("well: %+v", l)
-	}
+	l := m.Head()[2]
+	assert.True(t, l.Tone == Plain && strings.HasPrefix(l.Text, "ready at "), "well: %+v", l)
 	m.Lose(errors.New("connection refused"))
 	when := started.Add(11 * time.Second).Local().Format(time.TimeOnly)
-	if l := m.Head()[2]; l.Tone != Alarm || l.Text != "NO ANSWER, figures are of "+when+": connection refused" {
-		t.Errorf("lost: %+v", l)
-	}
+	l = m.Head()[2]
+	assert.True(t, l.Tone == Alarm && l.Text == "NO ANSWER, figures are of "+when+": connection refused", "lost: %+v", l)
 	m.Take(at(71, 62, Listeners))
-	if got := texts(m)[0]; got != "shard0 3 - - - - - - - - ready" {
-		t.Errorf("back: %s", got)
-	}
+	assert.Equal(t, "back", texts(m)[0], "shard0 3 - - - - - - - - ready")
 	m.Take(at(72, 63, Listeners))
 	if got := texts(m)[0]; got != "shard0 3 100 8.0 2.0 2.0 1.0 1.5ms 2000 50.0k ready" || m.Head()[2].Tone != Plain {
 		t.Errorf("a second later: %s, %+v", got, m.Head()[2])
@@ -109,31 +103,21 @@ func TestCondition(t *testing.T) {
 	s := at(10, 1, Listeners)
 	s.State.Stores = []monitor.Store{{Name: "main", Problem: "refused"}}
 	m := NewModel(s)
-	if l := m.Head()[2]; l != (Line{"store main: refused", Loud}) {
-		t.Errorf("store: %+v", l)
-	}
+	assert.Equal(t, "store", m.Head()[2], Line{"store main: refused", Loud})
 	s.State.Listeners[0].Unbegun = []monitor.Unbegun{{Column: "shop.t.id", Source: "ids", Problem: "denied"}}
 	m.Take(s)
-	if l := m.Head()[2]; l != (Line{"shard0: column shop.t.id gets no first id from source ids: denied", Loud}) {
-		t.Errorf("finding: %+v", l)
-	}
+	assert.Equal(t, "finding", m.Head()[2], Line{"shard0: column shop.t.id gets no first id from source ids: denied", Loud})
 	s.State.Config.Problem = "line 3"
 	m.Take(s)
-	if l := m.Head()[2]; l != (Line{"configuration not reloaded: line 3", Loud}) {
-		t.Errorf("configuration: %+v", l)
-	}
+	assert.Equal(t, "configuration", m.Head()[2], Line{"configuration not reloaded: line 3", Loud})
 	s.State.Sources[0].Problem = "no ids"
 	m.Take(s)
-	if l := m.Head()[2]; l != (Line{"not ready: shard0: source ids: no ids", Alarm}) {
-		t.Errorf("source: %+v", l)
-	}
-	if _, rows, _ := m.Table(); rows[0].Cells[10] != (Cell{Text: "source ids: no ids", Tone: Alarm}) || rows[1].Cells[10].Tone != Plain {
-		t.Errorf("%+v", rows)
-	}
+	assert.Equal(t, "source", m.Head()[2], Line{"not ready: shard0: source ids: no ids", Alarm})
+	_, rows, _ := m.Table()
+	assert.True(t, rows[0].Cells[10] == (Cell{Text: "source ids: no ids", Tone: Alarm}) && rows[1].Cells[10].Tone == Plain, "%+v", rows)
 	m.Tab = Sources
-	if _, rows, _ := m.Table(); rows[0].Cells[8] != (Cell{Text: "no ids", Tone: Alarm}) {
-		t.Errorf("%+v", rows[0])
-	}
+	_, rows, _ = m.Table()
+	assert.True(t, rows[0].Cells[8] == (Cell{Text: "no ids", Tone: Alarm}), "%+v", rows[0])
 }
 
 func withSessions(seconds int, all ...monitor.Session) Snapshot {
@@ -164,29 +148,24 @@ func TestSessions(t *testing.T) {
 	}
 	same(t, "by number, the greatest first", texts(m)[:1], "3  ]0;evil  10.0.0.3:5 login - - - 12s 0 ")
 	m.SortBy(1)
-	if columns, _, _ := m.Table(); columns[1] != (Column{"USER▲", false}) || columns[0] != (Column{"ID", true}) {
-		t.Errorf("%+v", columns)
-	}
+	columns, _, _ := m.Table()
+	assert.True(t, columns[1] == (Column{"USER▲", false}) && columns[0] == (Column{"ID", true}), "%+v", columns)
 	same(t, "by user", texts(m)[1:2], "1 app 10.0.0.1:5 idle 1.0 0 0 12s 70 a")
 	for range 20 {
 		m.SortBy(1)
 	}
-	if columns, _, _ := m.Table(); columns[len(columns)-1].Name != "LISTENER▲" {
-		t.Errorf("%+v", columns)
-	}
+	columns, _, _ = m.Table()
+	assert.True(t, columns[len(columns)-1].Name == "LISTENER▲", "%+v", columns)
 	m.SetFilter("CRON")
 	same(t, "filtered", texts(m), "2 cron 10.0.0.2:5 busy 25 2048 0 12s 0 ")
 	m.SetFilter("")
-	if got := m.Details("2"); !slices.Contains(got, "STATEMENTS      60") || m.Details("9") != nil {
-		t.Errorf("%q", got)
-	}
-	if s, ok := m.Session("2"); !ok || s.User != "cron" {
-		t.Errorf("%+v %v", s, ok)
-	}
+	got := m.Details("2")
+	assert.True(t, slices.Contains(got, "STATEMENTS      60") && m.Details("9") == nil, "%q", got)
+	s, ok := m.Session("2")
+	assert.True(t, ok && s.User == "cron", "%+v %v", s, ok)
 	m.Take(at(13, 1, Listeners))
-	if _, ok := m.Session("2"); ok {
-		t.Error("a session that is not listed is there")
-	}
+	_, ok = m.Session("2")
+	assert.True(t, !ok, "a session that is not listed is there")
 }
 
 // TestPause: figures stay, and it is said so.
@@ -197,9 +176,8 @@ func TestPause(t *testing.T) {
 	m.Paused = true
 	m.Take(at(12, 99, Listeners))
 	same(t, "paused", texts(m), before...)
-	if l := m.Head()[2]; l.Tone != Loud || !strings.HasPrefix(l.Text, "paused at ") {
-		t.Errorf("%+v", l)
-	}
+	l := m.Head()[2]
+	assert.True(t, l.Tone == Loud && strings.HasPrefix(l.Text, "paused at "), "%+v", l)
 	m.Paused = false
 	m.Take(at(21, 12, Listeners)) // over ten seconds
 	same(t, "goes on", texts(m)[:1], "shard0 3 100 8.0 2.0 2.0 1.0 1.5ms 2000 50.0k ready")
@@ -225,9 +203,7 @@ func TestListsOfTheLog(t *testing.T) {
 	}
 	same(t, "refusals", texts(m), "8 3.0 form "+clock(101)+" app shop.orders.id new", "5 0 form "+clock(20)+" app shop.orders.id old")
 	_, rows, _ := m.Table()
-	if got := strings.Join(m.Details(rows[0].Key), "\n"); !strings.Contains(got, "1235: not filled") {
-		t.Errorf("%s", got)
-	}
+	assert.Contains(t, "strings.Join(m.Details(rows[0].Key), \"\\n\")", strings.Join(m.Details(rows[0].Key), "\n"), "1235: not filled")
 	s = at(103, 1, Events)
 	s.Events = []monitor.Event{
 		{ID: 1, Time: started.Add(50 * time.Second), Level: "INFO", Text: "listening"},
@@ -236,22 +212,17 @@ func TestListsOfTheLog(t *testing.T) {
 	m.Take(s)
 	m.Tab = Events
 	same(t, "events", texts(m), clock(40)+" ERROR server lost error=gone listener=a", clock(50)+" INFO listening ")
-	if _, rows, _ := m.Table(); rows[0].Cells[1].Tone != Alarm || rows[1].Cells[1].Tone != Plain {
-		t.Errorf("%+v", rows)
-	}
+	_, rows, _ = m.Table()
+	assert.True(t, rows[0].Cells[1].Tone == Alarm && rows[1].Cells[1].Tone == Plain, "%+v", rows)
 }
 
 func TestShort(t *testing.T) {
 	for n, want := range map[float64]string{0: "0", 9999: "9999", 10_000: "10.0k", 99_949: "99.9k", 99_951: "100k", 9_999_400: "9999k", 9_999_500: "10.0M", 1.8e19: "lots"} {
-		if got := short(n); got != want {
-			t.Errorf("%v: %s, want %s", n, got, want)
-		}
+		assert.Equal(t, fmt.Sprint(n), short(n), want)
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0µs", 1500 * time.Microsecond: "1.5ms", 59 * time.Second: "59s", 200 * time.Second: "3m20s", 47 * time.Hour: "47h00m", 49 * time.Hour: "2d",
 	} {
-		if got := shortSpan(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
+		assert.Equal(t, fmt.Sprint(d), shortSpan(d), want)
 	}
 }

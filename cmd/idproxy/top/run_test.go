@@ -10,6 +10,7 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
+	"idproxy/integration/assert"
 	"idproxy/monitor"
 )
 
@@ -126,9 +127,7 @@ func (s *terminal) until(words ...string) {
 		if missing == "" {
 			return
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("it never shows %q:\n%s", missing, text)
-		}
+		assert.MustTrue(s.t, !time.Now().After(deadline), "it never shows %q:\n%s", missing, text)
 	}
 }
 
@@ -144,9 +143,7 @@ func (s *terminal) end() {
 	s.t.Helper()
 	select {
 	case err := <-s.ended:
-		if err != nil {
-			s.t.Error(err)
-		}
+		assert.NoError(s.t, err)
 	case <-time.After(time.Minute):
 		s.t.Fatal("it does not end")
 	}
@@ -178,9 +175,7 @@ func TestScreen(t *testing.T) {
 	s.press("/cron")
 	s.until("/cron", "Sessions")
 	s.hit(tcell.KeyEnter)
-	if strings.Contains(s.text(), "app[red]") {
-		t.Errorf("the filter leaves all:\n%s", s.text())
-	}
+	assert.True(t, !strings.Contains(s.text(), "app[red]"), "the filter leaves all:\n%s", s.text())
 	s.hit(tcell.KeyEscape)
 	s.until("app[red]")
 	s.press("p")
@@ -190,9 +185,7 @@ func TestScreen(t *testing.T) {
 	s.press("<")
 	s.until("STATE▲")
 	s.SetSize(40, 8)
-	if err := s.PostEvent(tcell.NewEventResize(40, 8)); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, s.PostEvent(tcell.NewEventResize(40, 8)))
 	for deadline := time.Now().Add(time.Minute); len(strings.SplitN(s.text(), "\n", 9)) != 8; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not resize:\n%s", s.text())
@@ -206,9 +199,8 @@ func TestScreen(t *testing.T) {
 // TestNoAnswer: when the admin listener goes away it is said, and when it is back all goes on.
 func TestNoAnswer(t *testing.T) {
 	f := &fake{err: errors.New("connection refused")}
-	if err := Run(t.Context(), f, time.Second, nil); err == nil || err.Error() != "connection refused" {
-		t.Errorf("without a first answer: %v", err)
-	}
+	err := Run(t.Context(), f, time.Second, nil)
+	assert.True(t, err != nil && err.Error() == "connection refused", "without a first answer: %v", err)
 	f.err = nil
 	ctx, cancel := context.WithCancel(t.Context())
 	s := show(t, ctx, f)
@@ -253,11 +245,7 @@ func TestCloseSession(t *testing.T) {
 	s.until("Close session 18")
 	s.press("y")
 	s.until("is not closed: there is no session 18")
-	f.set(func(f *fake) {
-		if len(f.closed) != 2 {
-			t.Errorf("closed %v, want 17 and 18 once each", f.closed)
-		}
-	})
+	f.set(func(f *fake) { assert.True(t, len(f.closed) == 2, "closed %v, want 17 and 18 once each", f.closed) })
 	s.hit(tcell.KeyCtrlC)
 	s.end()
 }

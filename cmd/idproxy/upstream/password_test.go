@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -19,9 +20,7 @@ func TestLogIn(t *testing.T) {
 			Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient, CA: server.CA},
 			Account: &config.Account{User: servers.AppUser, Password: "an old one"},
 		}, to, within)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		defer u.Close()
 		u.DB.SetMaxIdleConns(-1) // or the connection of the right password stays
 		for _, password := range []config.Secret{"", servers.AppPassword, "a wrong one"} {
@@ -32,9 +31,8 @@ func TestLogIn(t *testing.T) {
 			if asked == nil {
 				q.cut()
 			}
-			if pinged := u.DB.PingContext(t.Context()); (pinged == nil) != (password == servers.AppPassword) || (asked == nil) != (pinged == nil) {
-				t.Errorf("%s: with %q: %v, %v", server.Kind, password, pinged, asked)
-			}
+			pinged := u.DB.PingContext(t.Context())
+			assert.True(t, (pinged == nil) == (password == servers.AppPassword) && (asked == nil) == (pinged == nil), "%s: with %q: %v, %v", server.Kind, password, pinged, asked)
 		}
 	}
 }
@@ -52,9 +50,7 @@ func TestPasswordStays(t *testing.T) {
 				Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode, CA: named},
 				Account: &config.Account{User: servers.AppUser, Password: servers.AppPassword},
 			}, to, within)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, err)
 			defer u.Close()
 			q := &Session{}
 			asked := q.connect(t.Context(), u)

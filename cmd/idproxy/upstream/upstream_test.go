@@ -16,6 +16,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/rule"
@@ -40,32 +41,19 @@ func TestTakesLeave(t *testing.T) {
 				t.Helper()
 				before := harness.Lost(t, db, "guest")
 				to := config.Addr{Network: "tcp", Address: server.Addr}
-				u, err := OpenAlone(&config.Listener{Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient}, Account: &config.Account{User: "guest", Password: "guest"}}, to, within)
-				if err != nil {
-					t.Fatal(err)
-				}
-				q, err := u.Session(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := u.Describe(t.Context(), schema, "t", nil); err != nil {
-					t.Error(err)
-				}
+				u := assert.Of(OpenAlone(&config.Listener{Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient}, Account: &config.Account{User: "guest", Password: "guest"}}, to, within)).Must(t)
+				q := assert.Of(u.Session(t.Context())).Must(t)
+				assert.Of(u.Describe(t.Context(), schema, "t", nil)).NoError(t)
 				leave(u, q)
-				if err := errors.Join(u.Ping(t.Context()), u.Close()); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, errors.Join(u.Ping(t.Context()), u.Close()))
 				return harness.Lost(t, db, "guest") - before
 			}
-			if lost := asked(func(_ *Server, q *Session) { q.End() }); lost != 0 {
-				t.Errorf("the server has lost %d that ended", lost)
-			}
-			if lost := asked(func(u *Server, q *Session) { u.giveBack(q) }); lost != 0 {
-				t.Errorf("the server has lost %d that were kept", lost)
-			}
-			if lost := asked(func(_ *Server, q *Session) { q.cut() }); lost == 0 {
-				t.Error("a connection that is cut is not counted: nothing was tested")
-			}
+			lost := asked(func(_ *Server, q *Session) { q.End() })
+			assert.True(t, lost == 0, "the server has lost %d that ended", lost)
+			lost = asked(func(u *Server, q *Session) { u.giveBack(q) })
+			assert.True(t, lost == 0, "the server has lost %d that were kept", lost)
+			lost = asked(func(_ *Server, q *Session) { q.cut() })
+			assert.True(t, lost != 0, "a connection that is cut is not counted: nothing was tested")
 		})
 	}
 }
@@ -79,9 +67,7 @@ func TestDescribe(t *testing.T) {
 			root := server.Config(name)
 			root.User, root.Passwd = servers.RootUser, servers.RootPassword
 			db := harness.Open(t, root, "")
-			if _, err := db.Exec("CREATE TABLE `t ``größe` (id INT UNSIGNED PRIMARY KEY, d DECIMAL(5) NOT NULL DEFAULT 7)"); err != nil {
-				t.Fatal(err)
-			}
+			assert.Of(db.Exec("CREATE TABLE `t ``größe` (id INT UNSIGNED PRIMARY KEY, d DECIMAL(5) NOT NULL DEFAULT 7)")).Must(t)
 			for _, mode := range []string{config.TLSAsClient, config.TLSRequired, config.TLSDisabled} {
 				to := config.Addr{Network: "tcp", Address: server.Addr}
 				l := &config.Listener{
@@ -89,32 +75,20 @@ func TestDescribe(t *testing.T) {
 					Account: &config.Account{User: "app", Password: "app"},
 				}
 				u, err := OpenAlone(l, to, within)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.Must(t, err)
 				defer u.Close()
 				for range 2 { // the second time over the connection of the first
-					table, err := u.Describe(t.Context(), name, "t `größe", []*rule.Rule{{Column: "d"}})
-					if err != nil {
-						t.Fatalf("%v: %v", mode, err)
-					}
+					table := assert.Of(u.Describe(t.Context(), name, "t `größe", []*rule.Rule{{Column: "d"}})).Must(t, mode)
 					id, d := table.Find("id"), table.Find("d")
-					if id == nil || id.Max != 1<<32-1 || !id.Primary || d == nil || d.Max != 99999 || d.Own == "" || !d.NotNull {
-						t.Errorf("%v: %+v, %+v", mode, id, d)
-					}
+					assert.True(t, id != nil && id.Max == 1<<32-1 && id.Primary && d != nil && d.Max == 99999 && d.Own != "" && d.NotNull, "%v: %+v, %+v", mode, id, d)
 				}
 				_, err = u.Describe(t.Context(), name, "nothing", nil)
-				if e, ok := errors.AsType[*driver.MySQLError](err); !ok || e.Number != 1146 {
-					t.Errorf("%v: no such table: %v", mode, err)
-				}
+				e, ok := errors.AsType[*driver.MySQLError](err)
+				assert.True(t, ok && e.Number == 1146, "%v: no such table: %v", mode, err)
 				gone, cancel := context.WithCancel(t.Context())
 				cancel()
-				if _, err := u.Describe(gone, name, "t `größe", nil); err == nil {
-					t.Errorf("%v: described for a caller that is gone", mode)
-				}
-				if _, err := u.Describe(t.Context(), name, "t `größe", nil); err != nil {
-					t.Errorf("%v: behind that: %v", mode, err)
-				}
+				assert.Of(u.Describe(gone, name, "t `größe", nil)).Fails(t, mode+": described for a caller that is gone", "")
+				assert.Of(u.Describe(t.Context(), name, "t `größe", nil)).NoError(t, mode+": behind that")
 			}
 		})
 	}
@@ -162,10 +136,7 @@ func TestAddressMoves(t *testing.T) {
 	all := numbered(t, schema)
 	var to atomic.Value
 	to.Store(all[0].Addr)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer ln.Close()
 	go func() {
 		for {
@@ -183,26 +154,16 @@ func TestAddressMoves(t *testing.T) {
 		}
 	}()
 	address := config.Addr{Network: "tcp", Address: ln.Addr().String()}
-	u, err := OpenAlone(rootListener(address), address, within)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := assert.Of(OpenAlone(rootListener(address), address, within)).Must(t)
 	defer u.Close()
 	greatest := func() uint64 {
-		n, err := u.Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := assert.Of(u.Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)).Must(t)
 		return n
 	}
-	if n := greatest(); n != 1 {
-		t.Fatalf("MAX(id) = %d, want 1", n)
-	}
+	assert.MustEqual(t, "MAX(id)", greatest(), 1)
 	to.Store(all[1].Addr)
 	for moved := time.Now(); greatest() != 2; time.Sleep(100 * time.Millisecond) {
-		if time.Since(moved) > 12*staysFor {
-			t.Fatal("the server before is still asked")
-		}
+		assert.MustTrue(t, time.Since(moved) <= 12*staysFor, "the server before is still asked")
 	}
 }
 
@@ -211,36 +172,25 @@ func TestAt(t *testing.T) {
 	const schema = "addresses"
 	all := numbered(t, schema)
 	name := config.Addr{Network: "tcp", Address: strings.Replace(all[0].Addr, "127.0.0.1", "localhost", 1)}
-	u, err := OpenAlone(rootListener(name), name, within)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := assert.Of(OpenAlone(rootListener(name), name, within)).Must(t)
 	defer u.Close()
 	for range 2 {
 		for i, s := range all {
 			address, err := net.ResolveTCPAddr("tcp", s.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, err)
 			n, err := u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
-			if err != nil || n != uint64(i+1) {
-				t.Errorf("at %v: MAX(id) = %d (%v), want %d", address, n, err, i+1)
-			}
+			assert.True(t, err == nil && n == uint64(i+1), "at %v: MAX(id) = %d (%v), want %d", address, n, err, i+1)
 		}
 	}
 	socket := &net.UnixAddr{Net: "unix", Name: all[0].Socket}
-	if n, err := u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0); err != nil || n != 1 {
-		t.Errorf("MAX(id) = %d (%v), want 1", n, err)
-	}
+	n, err := u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
+	assert.True(t, err == nil && n == 1, "MAX(id) = %d (%v), want 1", n, err)
 }
 
 // silent returns the address of a server that says something in place of a greeting, or nothing.
 func silent(t *testing.T, says string) config.Addr {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	t.Cleanup(func() { ln.Close() })
 	go func() {
 		for {
@@ -262,26 +212,19 @@ func silent(t *testing.T, says string) config.Addr {
 func TestSilentServer(t *testing.T) {
 	to := silent(t, "")
 	u, err := OpenAlone(rootListener(to), to, func() time.Duration { return 300 * time.Millisecond })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer u.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err = u.Greatest(ctx, "s", "t", rule.Column{Name: "id"}, 0)
-	if err == nil || err.Error() != "no answer within 300ms" || ctx.Err() != nil {
-		t.Errorf("got %v", err)
-	}
+	assert.True(t, err != nil && err.Error() == "no answer within 300ms" && ctx.Err() == nil, "got %v", err)
 }
 
 // TestPingBesideQuestions: questions that take long keep nobody from asking whether the server answers
 // and takes writes.
 func TestPingBesideQuestions(t *testing.T) {
 	to := config.Addr{Network: "tcp", Address: harness.MariaDB(t).Addr}
-	u, err := OpenAlone(rootListener(to), to, within)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := assert.Of(OpenAlone(rootListener(to), to, within)).Must(t)
 	defer u.Close()
 	slow, end := context.WithCancel(t.Context())
 	var asked sync.WaitGroup
@@ -298,12 +241,8 @@ func TestPingBesideQuestions(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if err := u.Ping(ctx); err != nil {
-		t.Errorf("ping: %v", err)
-	}
-	if readOnly, err := u.ReadOnly(ctx); err != nil || readOnly {
-		t.Errorf("read-only: %v, %v", readOnly, err)
-	}
+	assert.NoError(t, u.Ping(ctx), "ping")
+	assert.Of(u.ReadOnly(ctx)).Equal(t, "read-only", false)
 }
 
 // TestOpenWriters: where a series begins is asked of servers that take writes, and of none where that
@@ -319,10 +258,7 @@ func TestOpenWriters(t *testing.T) {
 				at = append(at, config.Addr{Network: "tcp", Address: harness.StartServer(t, kind, servers.Options{}).Addr})
 			}
 			behind, takes := at[0], at[1]
-			u, err := OpenAlone(rootListener(behind), behind, within)
-			if err != nil {
-				t.Fatal(err)
-			}
+			u := assert.Of(OpenAlone(rootListener(behind), behind, within)).Must(t)
 			defer u.Close()
 			harness.MustExec(t, u.DB, "SET GLOBAL read_only=1")
 			for _, tt := range []struct {
@@ -352,9 +288,8 @@ func TestOpenWriters(t *testing.T) {
 				if err != nil {
 					got = append(got, err.Error())
 				}
-				if text := strings.Join(got, " "); !strings.Contains(text, tt.want) || (err == nil) != (text == tt.want) {
-					t.Errorf("%s: %q, want %q", tt.name, text, tt.want)
-				}
+				text := strings.Join(got, " ")
+				assert.True(t, strings.Contains(text, tt.want) && (err == nil) == (text == tt.want), "%s: %q, want %q", tt.name, text, tt.want)
 			}
 		})
 	}

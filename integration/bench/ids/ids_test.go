@@ -7,19 +7,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"idproxy/integration/assert"
 )
 
 // TestRun does all of it once, too briefly for figures to mean anything.
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	plan := Plan{Rounds: 1, Each: time.Millisecond, AtCap: 50 * time.Millisecond, Switch: 100 * time.Millisecond}
-	if err := Run(t.Context(), &out, plan); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, Run(t.Context(), &out, plan))
 	tables := strings.Split(out.String(), "###")[1:]
-	if len(tables) != 4 {
-		t.Fatalf("%d tables, want 4:\n%s", len(tables), &out)
-	}
+	assert.MustTrue(t, len(tables) == 4, "%d tables, want 4:\n%s", len(tables), &out)
 	for i, want := range []int{10, 8, 5, 19} { // lines of figures
 		if n := strings.Count(tables[i], "\n| ") - 1; n != want {
 			t.Errorf("table %d has %d lines, want %d:\n%s", i, n, want, tables[i])
@@ -31,9 +29,8 @@ func TestRun(t *testing.T) {
 		if !strings.HasPrefix(line, "|") || !strings.Contains(line, "idproxy") {
 			continue
 		}
-		if n, err := strconv.ParseFloat(cells[len(cells)-1], 64); err != nil || n > 0.1 {
-			t.Errorf("%v allocations, %v: %s", n, err, line)
-		}
+		n, err := strconv.ParseFloat(cells[len(cells)-1], 64)
+		assert.True(t, err == nil && !(n > 0.1), "%v allocations, %v: %s", n, err, line)
 	}
 }
 
@@ -48,9 +45,8 @@ func TestHistogram(t *testing.T) {
 	slices.Sort(all)
 	for _, share := range []float64{0.0001, 0.5, 0.99, 0.9999, 1} {
 		want := all[max(0, int(share*float64(len(all)))-1)]
-		if got := h.quantile(share); got < want || got > want+want/fine+1 {
-			t.Errorf("quantile(%v) = %v, want %v or a sixteenth more", share, got, want)
-		}
+		got := h.quantile(share)
+		assert.True(t, got >= want && got <= want+want/fine+1, "quantile(%v) = %v, want %v or a sixteenth more", share, got, want)
 	}
 	for ns := uint64(0); ns < 1<<40; ns = ns*5/4 + 1 {
 		if b := bucketOf(ns); upper(b) < time.Duration(ns) || b > 0 && upper(b-1) >= time.Duration(ns) {
@@ -58,7 +54,5 @@ func TestHistogram(t *testing.T) {
 		}
 	}
 	var none histogram
-	if none.quantile(1) != 0 {
-		t.Error("nothing has a quantile")
-	}
+	assert.True(t, none.quantile(1) == 0, "nothing has a quantile")
 }
