@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"idproxy/integration/assert"
+	"idproxy/integration/width"
 	"idproxy/monitor"
 )
 
@@ -107,6 +108,7 @@ const faultTime = 2 * time.Minute
 // own, and looks whether all that its row names tells of it, and did not before. All are planted
 // at about the same time.
 func TestFaults(t *testing.T) {
+	width.Wide(t, "it has a proxy and a page for each fault")
 	rows, f := readTold(t), newFloor(t)
 	browser := browse(t)
 	got, want := slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(faults))
