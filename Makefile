@@ -34,15 +34,15 @@ test test-matrix test-long lint: export CGO_ENABLED := 0
 test test-matrix test-long lint: export GOFLAGS := -trimpath -buildvcs=false
 RACE := IDPROXY_RACE=1
 
-# At most four tests run at once, for each may have servers: two packages, two tests of each. Those that take longest begin
-# first, and short ones are left for the end, when there is no other to fill the gaps.
-TESTRUN := go run ./integration/testrun -p 2 -parallel 2
-LONGEST := ./integration/{oracle,clients,columns,parity,lifecycle,monitor,ids,load,names,migrate} ./cmd/idproxy/explain
+# At most four tests run at once, for each may have servers: one of each of four packages. Those that take longest begin first,
+# and short ones are left for the end, when there is no other to fill the gaps.
+TESTRUN := go run ./integration/testrun -p 4 -parallel 1
+LONGEST := ./integration/{monitor,oracle,lifecycle,migrate,parity,ids,clients,load,names,columns} ./idsource/{mysql,etcd,zookeeper,redis} ./cmd/idproxy ./cmd/idproxy/explain
 PKG     ?= $(LONGEST) ./...
 RUN     ?= .
 # ROOMS are tests of programs. The race detector is in these, and tests themselves do not need it: most of what they do is one
 # session after the other. Nor does explain, which says of one statement after the other what becomes of it.
-ROOMS   := $(LONGEST) ./integration/...
+ROOMS   := $(filter-out ./idsource% ./cmd/idproxy,$(LONGEST)) ./integration/...
 WITHIN   = $$(go list ./... | grep -vE '/integration|/explain$$')
 # DRIVEN are the rooms that look at what sessions do. They run over event loops, and over goroutines in test-matrix.
 DRIVEN  := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
@@ -57,7 +57,7 @@ test: ## every kind of comparison, on both servers; PKG=./integration/oracle RUN
 
 test-matrix: ## with the race detector, over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
 	$(INSTALL) $(SERVERS) spider
-	$(INSTALL) bare site & $(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m -race $(WITHIN) && wait $$! # these wait for downloads
+	$(INSTALL) bare site docker & $(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m -race $(WITHIN) && wait $$! # these wait for downloads
 	$(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m $(ROOMS)
 	IDPROXY_ENGINE=goroutines $(TESTRUN) -timeout=40m $(DRIVEN)
 	go -C integration/kubernetes test -vet=off -count=1 -json ./... | go run ./integration/testrun
