@@ -23,7 +23,7 @@ func TestSideBySide(t *testing.T) {
 
 // TestPatience: the demo's INSERTs wait for as long as a busy machine takes.
 func TestPatience(t *testing.T) {
-	s := &site{shards: []*shard{{name: "shard0", upstream: "127.0.0.1:3306"}}, redis: &servers.Redis{Addr: "127.0.0.1:6379"}, schema: "shop"}
+	s := &site{user: "app", shards: []*shard{{name: "shard0", upstream: "127.0.0.1:3306"}}, redis: &servers.Redis{Addr: "127.0.0.1:6379"}, schema: "shop"}
 	first := assert.Of(s.config()).Must(t)
 	for _, text := range []string{first, s.secondConfig("127.0.0.1:0")} {
 		c := assert.Of(config.Parse("idproxy.yaml", []byte(text), func(string) (string, bool) { return "", true })).Must(t)

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -77,13 +78,18 @@ func TestCrowd(t *testing.T) {
 			t.Fatalf("the busiest session is not the first:\n%s", s.text())
 		}
 	}
+	// The least of three: an answer that is being read is held, too.
 	held := func(answers int64) uint64 {
-		for until := c.asked.Load() + answers; c.asked.Load() < until; time.Sleep(time.Millisecond) {
+		least := uint64(math.MaxUint64)
+		for range 3 {
+			for until := c.asked.Load() + answers; c.asked.Load() < until; time.Sleep(time.Millisecond) {
+			}
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			least, answers = min(least, m.HeapAlloc), 1
 		}
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
+		return least
 	}
 	few, many := held(3), held(10)
 	t.Logf("%d KiB after a few answers, %d KiB after many", few>>10, many>>10)
