@@ -46,7 +46,7 @@ ROOMS   := $(filter-out ./idsource% ./cmd/idproxy,$(LONGEST)) ./integration/...
 WITHIN   = $$(go list ./... | grep -vE '/integration|/explain$$')
 # DRIVEN are the rooms that look at what sessions do. They run over event loops, and over goroutines in test-matrix.
 DRIVEN  := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
-SERVERS := mariadb mariadb118 mysql redis etcd zookeeper gcc clients browser prometheus haproxy sysbench sandbox shells
+SERVERS := mariadb mariadb118 mysql redis etcd zookeeper gcc clients prometheus haproxy sysbench sandbox shells
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -56,7 +56,7 @@ test: ## every kind of comparison, on both servers; PKG=./integration/oracle RUN
 	$(TESTRUN) -timeout=40m -run '$(RUN)' $(PKG)
 
 test-matrix: ## with the race detector, over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
-	$(INSTALL) $(SERVERS) spider
+	$(INSTALL) $(SERVERS) browser spider
 	$(INSTALL) bare site docker & $(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m -race $(WITHIN) && wait $$! # these wait for downloads
 	$(RACE) IDPROXY_MATRIX=1 $(TESTRUN) -timeout=100m $(ROOMS)
 	IDPROXY_ENGINE=goroutines $(TESTRUN) -timeout=40m $(DRIVEN)
@@ -65,7 +65,7 @@ test-matrix: ## with the race detector, over more servers, modes, character sets
 	GOOS=darwin go build -o /dev/null ./cmd/idproxy
 
 test-long: lint ## what takes longer: tests with the build tag long, ten minutes of each fuzz target
-	$(INSTALL) $(SERVERS) spider icu
+	$(INSTALL) $(SERVERS) browser spider icu
 	go vet -tags=long ./...
 	$(RACE) IDPROXY_STATEMENTS=20000 $(TESTRUN) -timeout=6h -tags=long $(ROOMS)
 	$(RACE) IDPROXY_STATEMENTS=20000 $(TESTRUN) -timeout=6h -tags=long -race $(WITHIN)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/integration/assert"
+	"idproxy/integration/width"
 )
 
 // What the environment changes: for how long TestChaos does harm, what its choices come from, how
@@ -54,6 +55,7 @@ func (r result) String() string {
 // TestChaos does all kinds of harm to six processes and to what they depend on. No id comes twice,
 // and all processes come back by themselves.
 func TestChaos(t *testing.T) {
+	width.Wide(t, "integration/simulation harms fleets in virtual time")
 	t.Parallel()
 	seed := setting(t, seedVariable, uint64(time.Now().UnixNano()), func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
 	lasts := setting(t, lastsVariable, lasts, time.ParseDuration)

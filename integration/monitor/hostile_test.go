@@ -23,6 +23,7 @@ import (
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/width"
 	"idproxy/monitor"
 )
 
@@ -257,6 +258,7 @@ func TestSlowClients(t *testing.T) {
 // TestPlainListenerStarves is the negative control of TestSlowClients: the same balancer is not
 // answered by a server of the standard library that takes as many connections and no more.
 func TestPlainListenerStarves(t *testing.T) {
+	width.Wide(t, "a crowd of clients takes a quarter of a minute")
 	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
 	ended := make(chan error)
@@ -388,6 +390,7 @@ func TestOddRequests(t *testing.T) {
 // TestFewFiles lets a program open few files and has a crowd connect to its admin listener: most
 // files are left to the sessions.
 func TestFewFiles(t *testing.T) {
+	width.Wide(t, "a crowd of clients takes a quarter of a minute")
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
 	program, err := harness.Build()

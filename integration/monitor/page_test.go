@@ -17,12 +17,17 @@ import (
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/width"
 )
 
-// browse starts a headless Chromium. Whatever the page says on its console as an error fails the
-// test.
+// aBrowser is why tests of the page are wide.
+const aBrowser = "it needs a browser"
+
+// browse starts a headless Chromium, in a wide run. Whatever the page says on its console as an error
+// fails the test.
 func browse(t *testing.T) context.Context {
 	t.Helper()
+	width.Wide(t, aBrowser)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.NoSandbox, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(2*time.Minute))
@@ -94,6 +99,7 @@ func picture(t *testing.T, ctx context.Context, name string) { //nolint:revive /
 // INSERT shows with its reason, a store that is gone shows with how long the ids last, and it comes
 // back.
 func TestPage(t *testing.T) {
+	width.Wide(t, aBrowser)
 	server := harness.MariaDB(t)
 	db, kept := harness.Database(t, server), harness.Database(t, server)
 	store := newGate(t, server.Addr)
@@ -196,6 +202,7 @@ rules:
 
 // TestPageActions drains, resumes and reloads by the buttons of the page, which take the token.
 func TestPageActions(t *testing.T) {
+	width.Wide(t, aBrowser)
 	server := harness.MariaDB(t)
 	w := adminOf(t, harness.StartProxy(t, "instance: proxy-a\nadmin: {listen: 127.0.0.1:0, token: s3cret}\n"+harness.OneListener(server.Addr)), server, "")
 	ctx := browse(t)
