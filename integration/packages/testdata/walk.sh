@@ -56,7 +56,7 @@ idproxy status
 step "configure"
 install -m 0640 -g idproxy /dev/null /etc/idproxy/password
 echo secret >/etc/idproxy/password
-idproxy init --force --server shard0=127.0.0.1:3306 --account idproxy --password-file /etc/idproxy/password $config
+idproxy init --force --integer-keys --server shard0=127.0.0.1:3306 --account idproxy --password-file /etc/idproxy/password $config
 grep -q "^admin:" $config # it keeps that of the package
 [ -s "$(sed -n '1s/^# yaml-language-server: $schema=//p' $config)" ] # editors find the schema
 idproxy check --online
