@@ -10,7 +10,7 @@ import (
 	"idproxy/rule"
 )
 
-// Servers are asked at once, each over a few connections (upstream.ConnectionsAtOnce):
+// serversAtOnce are asked at once, each over a few connections (upstream.ConnectionsAtOnce):
 // 64 connections in all, which leaves a small server some for others.
 const serversAtOnce = 16
 

@@ -115,7 +115,7 @@ type storeServers struct {
 	err     error
 }
 
-// servers asks the MySQL stores at once what they are: whether a crash can bring ids back,
+// storeServers asks the MySQL stores at once what they are: whether a crash can bring ids back,
 // and whether two of them are one by different addresses.
 func (c *checker) storeServers(ctx context.Context) (findings []Finding) {
 	asked := make([]storeServers, len(c.cfg.Stores))
