@@ -26,7 +26,7 @@ fuzz() {
 
 cache=$(go env GOCACHE)/fuzz/idproxy
 count=0
-for folder in $(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do
+for folder in $(grep -rl --include='*_test.go' --exclude-dir='.?*' '^func Fuzz' . | xargs -n1 dirname | sort -u); do
   folder=$PWD/${folder#./}
   program=$work/${folder//\//-}.test
   go test -c -vet=off -ldflags=-w -fuzz . -o "$program" "$folder"
