@@ -34,15 +34,15 @@ test test-matrix test-long lint: export CGO_ENABLED := 0
 test test-matrix test-long lint: export GOFLAGS := -trimpath -buildvcs=false
 RACE := IDPROXY_RACE=1
 
-# At most four tests run at once, for each may have servers: one of each of four packages. Those that take longest begin first,
-# and short ones are left for the end, when there is no other to fill the gaps.
-TESTRUN := go run ./integration/testrun -p 4 -parallel 1
-LONGEST := ./integration/{monitor,oracle,lifecycle,migrate,parity,ids,clients,load,names,columns} ./idsource/{mysql,etcd,zookeeper,redis} ./cmd/idproxy ./cmd/idproxy/explain
+# At most four tests that have servers run at once, one of each of four packages; those without run beside them. Those that take
+# longest begin first, and short ones are left for the end, when there is no other to fill the gaps.
+TESTRUN := go run ./integration/testrun -p 6
+LONGEST := ./proxy ./integration/{monitor,oracle,lifecycle,migrate,parity,ids,clients,load,names,columns} ./idsource/{mysql,etcd,zookeeper,redis} ./cmd/idproxy ./cmd/idproxy/explain
 PKG     ?= $(LONGEST) ./...
 RUN     ?= .
 # ROOMS are tests of programs. The race detector is in these, and tests themselves do not need it: most of what they do is one
 # session after the other. Nor does explain, which says of one statement after the other what becomes of it.
-ROOMS   := $(filter-out ./idsource% ./cmd/idproxy,$(LONGEST)) ./integration/...
+ROOMS   := $(filter-out ./proxy ./idsource% ./cmd/idproxy,$(LONGEST)) ./integration/...
 WITHIN   = $$(go list ./... | grep -vE '/integration|/explain$$')
 # DRIVEN are the rooms that look at what sessions do. They run over event loops, and over goroutines in test-matrix.
 DRIVEN  := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}

@@ -5,8 +5,9 @@
 //
 //	go run ./integration/testrun -timeout=20m ./...
 //
-// Its arguments are those of `go test`. The programs that the rooms run are built once, before all
-// tests. The environment has what kind of run it is: see packages width and harness. Without
+// Its arguments are those of `go test`. At most four test programs that start servers run at once,
+// each with one test at a time, however many -p lets run. The programs that the rooms run are built
+// once, before all tests. The environment has what kind of run it is: see packages width and harness. Without
 // arguments it reads what `go test -json` has printed.
 //
 // A case is a test without subtests, or a subtest without any. What a test compared it logs as
@@ -16,6 +17,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -25,6 +27,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,9 +95,23 @@ func run(args []string) (ok bool, err error) {
 	return ok, err
 }
 
-// measure runs a test program, as `go test -exec` has it, and prints the processor time of the program
-// and of all that it waited for, which are its servers.
+// measure runs a test program, as `go test -exec` has it, and prints how long it took, and the processor
+// time of the program and of all that it waited for, which are its servers. A program that starts
+// servers waits for a slot, and runs one test at a time.
 func measure(args []string) (ok bool, err error) {
+	program, err := os.ReadFile(args[0])
+	if err != nil {
+		return false, err
+	}
+	if bytes.Contains(program, []byte(startsServers)) {
+		args = append(args, "-test.parallel=1")
+		slot, err := takeSlot(os.Getenv(harness.ProgramsVariable))
+		if err != nil {
+			return false, err
+		}
+		defer slot.Close() // which gives it back
+	}
+	began := time.Now()
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
@@ -102,11 +119,45 @@ func measure(args []string) (ok bool, err error) {
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err != nil {
 		return false, err
 	}
-	fmt.Printf("processor: %.1f\n", time.Duration(used.Utime.Nano()+used.Stime.Nano()).Seconds())
+	fmt.Printf("measured: %7.1fs %7.1fs\n", time.Since(began).Seconds(), time.Duration(used.Utime.Nano()+used.Stime.Nano()).Seconds())
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// startsServers is the function that starts servers and idproxy. The linker leaves its name out of
+// programs that cannot reach it.
+const startsServers = "idproxy/integration/process.Start"
+
+// slots are how many tests that have servers may run at once.
+const slots = 4
+
+// takeSlot waits until there is a slot, see trySlot.
+func takeSlot(dir string) (*os.File, error) {
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		if slot, err := trySlot(dir); slot != nil || err != nil {
+			return slot, err
+		}
+	}
+}
+
+// trySlot locks one of the slots of this run, which are files in dir. It is nil if all are taken.
+// The slot is free again when the file is closed, or its process has ended.
+func trySlot(dir string) (*os.File, error) {
+	for i := range slots {
+		slot, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("slot%d", i)), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err = syscall.Flock(int(slot.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return slot, nil
+		}
+		if err = errors.Join(err, slot.Close()); !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock %s: %w", slot.Name(), err)
+		}
+	}
+	return nil, nil
 }
 
 // event is a line of `go test -json`, see `go doc test2json`.
@@ -127,7 +178,7 @@ type tally struct {
 	skipped        int                         // tests and parts of tests
 	skips          map[string][]string         // what was skipped, by the reason
 	perPackage     map[string]int
-	processor      map[string]string    // seconds, by package
+	measured       map[string]string    // time that it took, and that of processors, by package
 	took           []event              // top-level tests that passed
 	broken         int                  // packages that failed: to build, by a timeout, or by a test
 	parents        map[string]bool      // tests that have subtests, by package and test
@@ -139,7 +190,7 @@ type tally struct {
 // is not what `go test -json` prints.
 func summarize(r io.Reader, w io.Writer) (bool, error) {
 	t := &tally{
-		out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}, processor: map[string]string{}, parents: map[string]bool{},
+		out: w, output: map[string]*strings.Builder{}, perPackage: map[string]int{}, measured: map[string]string{}, parents: map[string]bool{},
 		skips:    map[string][]string{},
 		compared: map[string]*compared{},
 	}
@@ -181,8 +232,8 @@ func (t *tally) add(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "output":
-		if seconds, ok := strings.CutPrefix(e.Output, "processor: "); ok && e.Test == "" {
-			t.processor[e.Package] = strings.TrimSpace(seconds)
+		if times, ok := strings.CutPrefix(e.Output, "measured: "); ok && e.Test == "" {
+			t.measured[e.Package] = strings.TrimSuffix(times, "\n")
 		}
 		t.of(e.Package).addLine(e.Output)
 		if t.output[key] == nil {
@@ -256,7 +307,7 @@ func (t *tally) addPackage(e event) {
 		t.broken++
 	}
 	if t.perPackage[e.Package] > 0 || e.Action == "fail" {
-		fmt.Fprintf(t.out, "%-4s %-36s %4d tests %7.1fs %7ss  %s\n", e.Action, e.Package, t.perPackage[e.Package], e.Elapsed, t.processor[e.Package], t.of(e.Package))
+		fmt.Fprintf(t.out, "%-4s %-36s %4d tests %17s  %s\n", e.Action, e.Package, t.perPackage[e.Package], t.measured[e.Package], t.of(e.Package))
 	}
 }
 

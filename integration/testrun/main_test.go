@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -14,8 +15,8 @@ func TestSummarize(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"TestA/on_MySQL/sub"}
 {"Action":"pass","Package":"p","Test":"TestA/on_MySQL"}
 {"Action":"pass","Package":"p","Test":"TestA"}
-{"Action":"output","Package":"p","Output":"processor: 2.5\n"}
-{"Action":"pass","Package":"p","Elapsed":1.5}
+{"Action":"output","Package":"p","Output":"measured:     1.5s     2.5s\n"}
+{"Action":"pass","Package":"p","Elapsed":9}
 `
 	tests := []struct {
 		name, in string
@@ -63,4 +64,18 @@ func TestSummarize(t *testing.T) {
 		assert.True(t, !tt.wantOK || !strings.Contains(out.String(), "quiet"), "%s: output of a passing test is shown:\n%s", tt.name, &out)
 	}
 	assert.Of(summarize(strings.NewReader("FAIL\n"), &strings.Builder{})).Fails(t, "a line that is no JSON gives no error", "")
+}
+
+// TestSlots: as many programs as there are slots have one, and the next waits until one is free.
+func TestSlots(t *testing.T) {
+	dir := t.TempDir()
+	var taken []*os.File
+	for range slots {
+		taken = append(taken, assert.Of(trySlot(dir)).Must(t))
+	}
+	assert.Equal(t, "one more slot", assert.Of(trySlot(dir)).Must(t), nil)
+	assert.Must(t, taken[1].Close())
+	for _, slot := range append(taken[2:], assert.Of(takeSlot(dir)).Must(t), taken[0]) {
+		assert.Must(t, slot.Close())
+	}
 }
