@@ -25,6 +25,7 @@ import (
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/statements"
+	"idproxy/integration/width"
 	"idproxy/rewriter"
 )
 
@@ -32,10 +33,9 @@ import (
 var explainedProductions = []string{"statement", "insert", "replace", "insert", "create_table", "statement", "insert", "dynamic", "load", "statement", "insert", "compound"}
 
 const (
-	explainedStatements = 900 // for each server
-	explainedSeed       = 20261122
-	explainedSchema     = "world"
-	explainedFresh      = 60 // statements between two new worlds
+	explainedSeed   = 20261122
+	explainedSchema = "world"
+	explainedFresh  = 60 // statements between two new worlds
 )
 
 // explainedConfig has a listener for each kind of rules; its sql_mode is that of explainedModes.
@@ -84,7 +84,7 @@ func TestExplainCorpus(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			n, seed := setting(t, "IDPROXY_STATEMENTS", explainedStatements), setting(t, "IDPROXY_SEED", explainedSeed)
+			n, seed := setting(t, "IDPROXY_STATEMENTS", width.Of(360, 900)), setting(t, "IDPROXY_SEED", explainedSeed)
 			c := newExplaining(t, kind, uint64(seed))
 			seen := map[string]int{}
 			c.reset(t)
