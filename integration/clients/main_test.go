@@ -6,4 +6,4 @@ import (
 	"idproxy/integration/harness"
 )
 
-func TestMain(m *testing.M) { harness.Main(m) }
+func TestMain(m *testing.M) { harness.Main(m, "--performance-schema=ON") }

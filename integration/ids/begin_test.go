@@ -138,7 +138,7 @@ func TestBeginsNotUnasked(t *testing.T) {
 				old, new := tt.edit(s)
 				listeners := strings.Replace(s.listeners(), old, new, 1)
 				assert.MustTrue(t, listeners != s.listeners(), "no %s in %s", old, listeners)
-				config := listeners + "sources: {ids: {segment: {step: 10%s}}}\nrules: [{table: " + s.name + ".orders, column: id, source: ids}]\n"
+				config := listeners + "limits: {id_wait: 300ms, handshake: 3s}\nsources: {ids: {segment: {step: 10%s}}}\nrules: [{table: " + s.name + ".orders, column: id, source: ids}]\n"
 				db := s.open(t, harness.StartProxy(t, fmt.Sprintf(config, "")), 0)
 				for range 2 {
 					_, err := db.Exec("INSERT INTO orders (note) VALUES ('x')")

@@ -256,6 +256,7 @@ rules:     [{table: "*.t", column: id, source: ids}]
 					if _, err := db.ExecContext(ctx, "INSERT INTO t (a) VALUES (1), (2)"); err != nil {
 						return // its proxy was killed, or the time is over
 					}
+					time.Sleep(5 * time.Millisecond) // what else runs needs the processors
 				}
 			})
 		}

@@ -103,29 +103,31 @@ var badCommands = []badCommand{
 // TestBadCommands compares what becomes of malformed commands with what the server makes of them by
 // itself.
 func TestBadCommands(t *testing.T) {
+	var all sync.WaitGroup // a server may take a second to answer
 	for _, server := range harness.Servers(t) {
 		p := replay.NewParity(t, server)
 		for _, b := range badCommands {
 			for _, caps := range []uint64{0, replay.DeprecateEOF | replay.Attributes | replay.SessionTrack} {
-				s := replay.Session{Name: b.name, Run: func(c *replay.Conn) { malformed(c, b) }}
-				cfg := p.Config(replay.Variant{Cfg: replay.Config{Caps: caps}})
-				straight := replay.Run(cfg, s)
-				for _, listener := range []string{"plain", "ruled"} {
-					direct := straight
-					cfg.Addr = p.Proxy.Addr(listener)
-					proxied := replay.Run(cfg, s)
-					if b.random || b.own && listener == "ruled" {
-						direct = proxied
-					}
-					if err := sameEnd(direct, proxied); err != nil {
-						t.Errorf("%s, %s, caps %#x, listener %s: %v", server.Kind, b.name, caps, listener, err)
-					}
-					if err := serves(server, cfg.Addr); err != nil {
-						t.Errorf("%s, after %s: %v", server.Kind, b.name, err)
-					}
-				}
+				all.Go(func() { compareBadCommand(t, server, p, b, caps) })
 			}
 		}
+	}
+	all.Wait()
+}
+
+func compareBadCommand(t *testing.T, server *servers.Server, p *replay.Parity, b badCommand, caps uint64) {
+	s := replay.Session{Name: b.name, Run: func(c *replay.Conn) { malformed(c, b) }}
+	cfg := p.Config(replay.Variant{Cfg: replay.Config{Caps: caps}})
+	straight := replay.Run(cfg, s)
+	for _, listener := range []string{"plain", "ruled"} {
+		direct := straight
+		cfg.Addr = p.Proxy.Addr(listener)
+		proxied := replay.Run(cfg, s)
+		if b.random || b.own && listener == "ruled" {
+			direct = proxied
+		}
+		assert.NoError(t, sameEnd(direct, proxied), fmt.Sprintf("%s, %s, caps %#x, listener %s", server.Kind, b.name, caps, listener))
+		assert.NoError(t, serves(server, cfg.Addr), fmt.Sprintf("%s, after %s", server.Kind, b.name))
 	}
 }
 

@@ -39,7 +39,7 @@ func drainPinned(t *testing.T, server *servers.Server) {
 	direct := harness.Open(t, server.Config(db), server.Addr)
 	harness.MustExec(t, direct, "CREATE TABLE kept (a VARCHAR(40) UNIQUE) ENGINE=MyISAM")
 	harness.MustExec(t, direct, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a VARCHAR(40) UNIQUE) ENGINE=MyISAM")
-	p := replay.StartProxy(t, harness.Spec{Plain: true, Config: harness.OneListener(server.Addr) + "shutdown_timeout: 10s\ndrain: {delay: 500ms, spread: 1s}\n" +
+	p := replay.StartProxy(t, harness.Spec{Plain: true, Config: harness.OneListener(server.Addr) + "shutdown_timeout: 5s\ndrain: {delay: 500ms, spread: 1s}\n" +
 		fmt.Sprintf("sources: {ids: {segment: {step: 100000}}}\nrules: [{table: %s.ruled, column: id, source: ids}]\n", db)})
 	var begun, all sync.WaitGroup
 	var mu sync.Mutex
@@ -85,6 +85,7 @@ func insertPinned(server *servers.Server, addr, db string, client int, begun fun
 		defer c.Close()
 		c.Must("USE "+db, kind.first)
 		for i := 0; ; i++ {
+			time.Sleep(5 * time.Millisecond) // what else runs needs the processors
 			last, sent = fmt.Sprintf("%s %d.%d", kind.name, client, i), time.Now()
 			c.Must(fmt.Sprintf(kind.each, last))
 			begun()

@@ -160,7 +160,7 @@ func (c *customers) visit(pool *sql.DB, name string) {
 		c.mu.Lock()
 		c.acked = append(c.acked, row)
 		c.mu.Unlock()
-		time.Sleep(time.Millisecond)
+		time.Sleep(30 * time.Millisecond) // what else runs needs the processors
 	}
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // it closes the connection
 }
@@ -261,7 +261,7 @@ func compareBooks(t *testing.T, direct *sql.DB, c *customers) {
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
-	db, direct, config := withFourSources(t, server, "drain: {delay: 10s, spread: 1s}\nshutdown_timeout: 30s\nlimits: {id_wait: 30s}\n")
+	db, direct, config := withFourSources(t, server, "drain: {delay: 2s, spread: 1s}\nshutdown_timeout: 30s\nlimits: {id_wait: 30s}\n")
 	dir := t.TempDir()
 	socket := func(name string) string { return filepath.Join(dir, name) }
 	config = strings.Replace(config, "listeners: [", fmt.Sprintf("listeners: [{name: u, listen: 'unix:%s', upstream: %q}, ", socket("u"), server.Addr), 1) +

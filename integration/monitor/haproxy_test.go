@@ -112,8 +112,8 @@ func (r *recycling) end() map[string]int {
 	return r.errs
 }
 
-// recycle starts clients. refused is told of connections that fail.
-func recycle(t *testing.T, pool *sql.DB, clients int, refused func(*recycling, error)) *recycling {
+// recycle starts clients, which pause between two connections. refused is told of connections that fail.
+func recycle(t *testing.T, pool *sql.DB, clients int, pause time.Duration, refused func(*recycling, error)) *recycling {
 	t.Helper()
 	stop, cancel := context.WithCancel(t.Context())
 	r := &recycling{errs: map[string]int{}, stop: cancel}
@@ -134,6 +134,7 @@ func recycle(t *testing.T, pool *sql.DB, clients int, refused func(*recycling, e
 				}
 				_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // it closes the connection
 				conn.Close()
+				time.Sleep(pause)
 			}
 		})
 	}
@@ -159,7 +160,7 @@ func TestBalancer(t *testing.T) {
 	comes(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 
 	const clients = 8
-	load := recycle(t, pool, clients, func(*recycling, error) {}) // a connection that fails is no statement
+	load := recycle(t, pool, clients, 20*time.Millisecond, func(*recycling, error) {}) // a connection that fails is no statement
 	used := func(w *watched) float64 { return w.metric(t, "ids_issued_total", `source="ids"`) }
 	comes(t, "both are used", func() bool { return used(a) > 500 && used(b) > 500 })
 	failed, early := load.failed.Load(), downs(t, log)
@@ -199,16 +200,16 @@ func TestBalancer(t *testing.T) {
 func TestRollingRestart(t *testing.T) {
 	t.Run("with a delay", func(t *testing.T) {
 		t.Parallel()
-		assert.Equal(t, "statements or connections failed", rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n"), 0)
+		assert.Equal(t, "statements or connections failed", rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n", 50*time.Millisecond), 0)
 	})
 	t.Run("negative control", func(t *testing.T) {
 		t.Parallel()
-		failed := rollingRestart(t, "")
+		failed := rollingRestart(t, "", 0)
 		assert.True(t, failed != 0, "without a delay nothing fails either: the test finds nothing")
 	})
 }
 
-func rollingRestart(t *testing.T, drain string) (failed int64) {
+func rollingRestart(t *testing.T, drain string, pause time.Duration) (failed int64) {
 	server := harness.MariaDB(t)
 	db, kept := harness.Database(t, server), harness.Database(t, server)
 	config := fmt.Sprintf("listeners: [{name: a, listen: %%q, upstream: %q}]\nadmin: {listen: %%q}\n%s"+
@@ -218,7 +219,7 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 	var proxies [2]*harness.Proxy
 	begin := func(i int) {
 		t.Helper()
-		proxies[i] = harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(config, addrs[i], admins[i])})
+		proxies[i] = harness.Start(t, harness.Spec{Plain: true, MayFail: true, Config: fmt.Sprintf(config, addrs[i], admins[i])})
 	}
 	for i := range proxies {
 		addrs[i], admins[i] = harness.FreeAddr(t), harness.FreeAddr(t)
@@ -229,7 +230,7 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 	pool.SetMaxOpenConns(8)
 	comes(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	load := recycle(t, pool, 8, (*recycling).fail)
+	load := recycle(t, pool, 8, pause, (*recycling).fail)
 	used := func(i int) float64 {
 		return (&watched{admin: "http://" + admins[i]}).metric(t, "ids_issued_total", `source="ids"`)
 	}
@@ -249,5 +250,8 @@ func rollingRestart(t *testing.T, drain string) (failed int64) {
 	assert.True(t, rows >= acknowledged && rows == distinct, "%d rows, %d ids, %d acknowledged", rows, distinct, acknowledged)
 	t.Logf("compared: %d rows", rows)
 	t.Logf("failed with %q: %v", drain, errs)
+	for _, p := range proxies {
+		assert.NoError(t, p.Kill()) // for SIGTERM would take as long as drain.delay
+	}
 	return load.failed.Load()
 }

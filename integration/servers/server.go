@@ -164,7 +164,7 @@ func (s *Server) args() []string {
 		"--datadir=" + s.path("data"), "--tmpdir=" + s.path("tmp"), "--socket=" + s.Socket,
 		"--pid-file=" + s.path("my.pid"), "--port=" + port, "--bind-address=127.0.0.1", "--skip-name-resolve",
 		"--init-file=" + s.path("accounts.sql"), "--secure-file-priv=", "--local-infile=1", "--skip-log-bin",
-		"--max-connections=2000", "--back-log=1000", "--max-allowed-packet=1G", "--performance-schema=ON",
+		"--max-connections=2000", "--back-log=1000", "--max-allowed-packet=1G", "--performance-schema=OFF",
 		"--innodb-buffer-pool-size=128M", "--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0",
 		"--lower-case-table-names=" + strconv.Itoa(s.options.LowerCase),
 	}

@@ -91,7 +91,7 @@ func TestServerSettings(t *testing.T) {
 			config.User, config.Passwd = RootUser, RootPassword
 			db := open(t, config)
 			for variable, want := range map[string]string{
-				"max_connect_errors": "3", "lower_case_table_names": "1", "performance_schema": "1",
+				"max_connect_errors": "3", "lower_case_table_names": "1", "performance_schema": "0",
 				"local_infile": "1", "back_log": "1000", "max_allowed_packet": "1073741824",
 			} {
 				assert.Equal(t, "@@"+variable, query(t, db, "SELECT @@"+variable), want)
