@@ -35,9 +35,10 @@ test test-matrix test-long lint: export GOFLAGS := -trimpath -buildvcs=false
 RACE := IDPROXY_RACE=1
 
 # At most four tests that have servers run at once, one of each of four packages; those without run beside them. Those that take
-# longest begin first, and short ones are left for the end, when there is no other to fill the gaps.
+# longest begin first: some that compute beside some that wait. Short ones fill the gaps at the end.
 TESTRUN := go run ./integration/testrun -p 6
-LONGEST := ./proxy ./integration/{monitor,oracle,lifecycle,migrate,parity,ids,clients,load,names,columns} ./idsource/{mysql,etcd,zookeeper,redis} ./cmd/idproxy ./cmd/idproxy/explain
+LONGEST := ./proxy ./integration/{oracle,lifecycle,parity,migrate,monitor} ./idsource/{etcd,mysql} ./integration/{names,chaos,clients,ids} ./idsource/redis ./integration/selects \
+	./cmd/idproxy ./integration/{sizes,failover,load} ./idsource/zookeeper ./cmd/idproxy/explain ./integration/{deploy,columns}
 PKG     ?= $(LONGEST) ./...
 RUN     ?= .
 # ROOMS are tests of programs. The race detector is in these, and tests themselves do not need it: most of what they do is one
