@@ -80,7 +80,7 @@ rules:
 				send(&s, "SET sql_mode='"+mode+"'")
 				for i, frame := range frames {
 					for k, secret := range secrets {
-						if (charset != "utf8mb4" || mode != "" && !width.Long) && (i+k)%6 != 0 {
+						if (charset != "utf8mb4" || mode != "" && !width.Long) && (i+k)%width.Of(12, 6) != 0 {
 							continue
 						}
 						text := strings.ReplaceAll(strings.ReplaceAll(frame, "%s", strings.ReplaceAll(secret, "\x00", " ")), "NUMBER", secretNumber)

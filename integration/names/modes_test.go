@@ -11,6 +11,7 @@ import (
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 	"idproxy/integration/wireclient"
 )
 
@@ -109,13 +110,13 @@ func TestModes(t *testing.T) {
 		t.Parallel()
 		w := newModeWorlds(t, server)
 		makeModeAccount(t, server)
-		for _, m := range sqlModes {
+		for i, m := range sqlModes {
 			if m.only != "" && m.only != server.Kind.String() {
 				continue
 			}
 			var all misread
-			for _, way := range modeWays {
-				if way.only == "" || way.only == server.Kind.String() {
+			for k, way := range modeWays {
+				if (way.only == "" || way.only == server.Kind.String()) && (i+k)%width.Of(2, 1) == 0 {
 					all.add(w.tryWay(t, way, m.mode, modeTexts))
 				}
 			}

@@ -16,6 +16,7 @@ import (
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // driver is a client whose own tests know MySQL well. They run against a server itself and through
@@ -110,8 +111,11 @@ func TestDriverSuite(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
+			if kind == servers.MariaDB {
+				width.Wide(t, "it is the driver of MySQL")
+			}
 			// One of its tests takes all connections a server has, so the server is not the shared one.
-			server := harness.StartServer(t, kind, servers.Options{Args: []string{"--max-connections=151"}})
+			server := harness.StartServer(t, kind, servers.Options{Args: []string{"--max-connections=151", "--performance-schema=ON"}})
 			db := harness.Database(t, server)
 
 			direct := runDriverSuite(t, program, server.Addr, db)
