@@ -21,7 +21,7 @@ func dynamicModes(kind servers.Kind) []formMode {
 // TestOracleDynamic is every form of INSERT, prepared and executed in SQL.
 func TestOracleDynamic(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		kind, every := o.native.server.Kind, width.Of(61, 23)
+		kind, every := o.native.server.Kind, width.Of(61, 47)
 		o.inTurn = !width.Matrix()
 		for i, fam := range familiesOf(kind) {
 			for j, m := range dynamicModes(kind) {

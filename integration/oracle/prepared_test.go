@@ -74,10 +74,10 @@ func (b *binder) beginPrepared() {
 // again.
 func TestOraclePrepared(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		kind, every := o.native.server.Kind, width.Of(64, 7)
+		kind, every := o.native.server.Kind, width.Of(64, 15)
 		o.inTurn = !width.Matrix()
 		if o.trigger != noTrigger {
-			every = width.Of(72, 7)
+			every = width.Of(72, 15)
 		}
 		for i, fam := range familiesOf(kind) {
 			for j, m := range modesOf(kind) {
