@@ -182,3 +182,5 @@ func changeUserAccounts(t *testing.T, server *servers.Server) {
 		assert.Must(t, replay.Do(func() { replay.Login(cfg).Close() }))
 	}
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }
