@@ -287,3 +287,5 @@ func tool(t *testing.T, name string) string {
 	path := assert.Of(filepath.Abs(filepath.Join("../../.tools/clients", name))).Must(t)
 	return path
 }
+
+func TestMain(m *testing.M) { harness.Main(m, "--performance-schema=ON") }
