@@ -3,6 +3,7 @@ package replies
 import (
 	"fmt"
 	stdio "io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,5 +79,89 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 		}
 		n := c.Value(t, "SELECT GROUP_CONCAT(u) FROM orders")
 		assert.True(t, n == "1", "rows %s; want the first alone", n)
+	})
+}
+
+// TestPacket is last_insert_id: packet. The OK packet shows the first new id, and so does a SELECT of
+// LAST_INSERT_ID(), which is answered here. The server is sent no LAST_INSERT_ID(expr).
+func TestPacket(t *testing.T) {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := harness.Database(t, server)
+		log := wireclient.Open(t, server.Addr, db)
+		log.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)",
+			"SET GLOBAL log_output = 'TABLE'", "TRUNCATE mysql.general_log", "SET GLOBAL general_log = 1")
+		defer log.Must(t, "SET GLOBAL general_log = 0", "SET GLOBAL log_output = DEFAULT")
+		s := wireclient.Open(t, harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources: {ids: {segment: {start: %d}}}
+rules: [{table: %s.t, column: id, source: ids, last_insert_id: packet}]
+`, server.Addr, wireclient.SourceStart, db)).Addr("a"), db)
+		next := uint64(wireclient.SourceStart)
+		for _, st := range []struct {
+			sql      string
+			ids      uint64 // drawn
+			insertID uint64 // from the first of those; explicit: itself
+		}{
+			{"INSERT INTO t (a) VALUES (1), (2), (3)", 3, 0},
+			{"INSERT INTO t SET a = 4", 1, 0},
+			{"REPLACE INTO t VALUES (NULL, 5)", 1, 0},
+			{"INSERT INTO t VALUES (77, 6)", 0, 77},
+			{"INSERT INTO t VALUES (NULL, 7), (78, 8)", 1, 0},
+			{"INSERT IGNORE INTO t (a) VALUES (9), (10)", 2, 0},
+			{"INSERT INTO t (a) VALUES (11) ON DUPLICATE KEY UPDATE a = 12", 1, 0},
+		} {
+			want := st.insertID
+			if want == 0 {
+				want = next
+			}
+			next += st.ids
+			assert.Equal(t, st.sql+": insert id", s.Must(t, st.sql).InsertID, want)
+		}
+		assert.Equal(t, "LAST_INSERT_ID()", s.Value(t, "SELECT LAST_INSERT_ID()"), fmt.Sprint(next-1))
+		assert.Equal(t, "LAST_INSERT_ID() among others", s.Value(t, "SELECT LAST_INSERT_ID()+0"), fmt.Sprint(next-1))
+		assert.Equal(t, "rows without id", s.Value(t, "SELECT COUNT(*) FROM t WHERE id = 0 OR a IS NULL"), "0")
+		for _, row := range log.Must(t, "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log").Rows {
+			if text := strings.ReplaceAll(row[0], "LAST_INSERT_ID()", ""); strings.Contains(text, "LAST_INSERT_ID") {
+				t.Errorf("the server was sent %s", row[0])
+			}
+		}
+		got := log.Value(t, "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '%INSERT INTO t (a,`id`)%'")
+		assert.True(t, got != "0", "the log has no INSERT: the test proves nothing")
+	})
+}
+
+// TestInsideStaysInside has a store be down, and a listener's account have another password:
+// clients are told neither hosts nor accounts, but a reference that the log has with all of it.
+func TestInsideStaysInside(t *testing.T) {
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		t.Parallel()
+		name := harness.Database(t, s)
+		store := harness.StartServer(t, servers.MariaDB, servers.Options{})
+		storeDB := harness.Database(t, store)
+		direct := harness.Open(t, s.Config(name), "")
+		harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+		harness.MustExec(t, direct, "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
+		proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners:
+  - {name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: secretly, password: wrong}}
+  - {name: b, listen: "127.0.0.1:0", upstream: %[1]q}
+stores:    {main: {mysql: {dsn: %[2]q}}}
+sources:   {order_id: {segment: {store: main}}, near_id: {segment: {}}}
+rules:
+  - {table: %[3]s.t, column: id, source: order_id, listeners: [b]}
+  - {table: %[3]s.u, column: id, source: near_id, listeners: [a]}
+`, s.Addr, harness.StoreDSN(store, storeDB), name))
+		assert.Must(t, store.Kill())
+		for table, log := range map[string]string{"t": store.Addr, "u": "secretly"} {
+			db := harness.Open(t, s.Config(name), proxy.Addr(map[string]string{"t": "b", "u": "a"}[table]))
+			_, err := db.Exec("INSERT INTO " + table + " (a) VALUES (1)")
+			harness.WantError(t, err, 1467, "the log of idproxy says why", name+"."+table+".id")
+			text := fmt.Sprint(err)
+			reference := regexp.MustCompile(`reference ([0-9a-f]{8})`).FindStringSubmatch(text)
+			assert.MustTrue(t, reference != nil && !strings.Contains(text, "secretly") && !strings.Contains(text, "127.0.0.1") && !strings.Contains(text, "tcp"), "the client is told %q", text)
+			line := regexp.MustCompile(`.*statement refused.*reference=` + reference[1] + `.*`).FindString(proxy.Log())
+			if !strings.Contains(line, log) {
+				t.Errorf("reference %s is in the log as %q, want %q in it", reference[1], line, log)
+			}
+		}
 	})
 }
