@@ -213,3 +213,5 @@ func TestWideBytesControl(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }
