@@ -209,3 +209,5 @@ func (p *playground) shrink(worker int, s sessions.Session, at int) sessions.Ses
 	}
 	return s
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }
