@@ -3,7 +3,9 @@ package rewriter
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,6 +142,15 @@ func TestBind(t *testing.T) {
 			if !reflect.DeepEqual(bound.Columns, tt.want) || bound.Rows != p.Rows*tt.sets {
 				t.Errorf("%s with %+v: %d rows, %+v, want %+v", tt.in, tt.values, bound.Rows, bound.Columns, tt.want)
 			}
+		}
+	}
+}
+
+func TestDecimal(t *testing.T) {
+	var d decimal
+	for _, from := range []uint64{0, 1, 95, 999_990, 1<<63 - 5, 9_999_999_999_999_999_990, math.MaxUint64 - 3, 7, 7, 5} {
+		for id := from; id >= from && id < from+30; id++ {
+			assert.MustEqual(t, fmt.Sprintf("%d becomes", id), string(d.append([]byte("x"), id)), "x"+strconv.FormatUint(id, 10))
 		}
 	}
 }
