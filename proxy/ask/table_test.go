@@ -1,6 +1,8 @@
 package ask
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -125,5 +127,48 @@ func TestTable(t *testing.T) {
 		if err != nil || len(tt.server.asked) > 2 || again.Table != f.Table || again.View != f.View || len(again.Bases) != len(f.Bases) {
 			t.Errorf("%s: asked for again: %q, %+v, %v", name, tt.server.asked, again, err)
 		}
+	}
+}
+
+// TestHeldQuery: ids in a column of text are compared as text, which an index answers.
+func TestHeldQuery(t *testing.T) {
+	for _, tt := range []struct {
+		text bool
+		want string
+	}{
+		{false, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN (4503599627370496,4503599627370497)"},
+		{true, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN ('4503599627370496','4503599627370497')"},
+	} {
+		got := HeldQuery("shop", "orders", rule.Column{Name: "i`d", Text: tt.text}, []uint64{1 << 52, 1<<52 + 1})
+		assert.True(t, got == tt.want, "%s, want %s", got, tt.want)
+	}
+}
+
+func TestParseGreatest(t *testing.T) {
+	for in, want := range map[string]uint64{"": 0, "-5": 0, "0": 0, "17": 17, "18446744073709551615": math.MaxUint64} {
+		assert.Of(parseGreatest(in)).Equal(t, fmt.Sprintf("parseGreatest(%q)", in), want)
+	}
+	for _, in := range []string{"x", "1.5", "18446744073709551616"} {
+		got, err := parseGreatest(in)
+		assert.True(t, err != nil, "parseGreatest(%q) = %d; want an error", in, got)
+	}
+}
+
+func TestReadProbed(t *testing.T) {
+	row := func(values ...string) (r [][]byte) {
+		for _, v := range values {
+			r = append(r, []byte(v))
+		}
+		return r
+	}
+	good := row("ANSI_QUOTES", "gbk", "73686f70", "2", "1048576", "1", "17", "latin1")
+	want := facts.Probed{SQLMode: "ANSI_QUOTES", Charset: "gbk", Connection: "latin1", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17, Folds: true}
+	got, ok := readProbed(good)
+	assert.True(t, ok && cmp.Diff(want, got) == "", "%+v, %v; want %+v", got, ok, want)
+	got, _ = readProbed(row("", "gbk", "73", "1", "1", "2", "0", "gbk"))
+	assert.True(t, got.Folds, "lower_case_table_names=2 does not fold")
+	for _, bad := range [][][]byte{nil, good[:7], row("", "gbk", "73", "x", "1", "0", "0", "gbk"), row("", "gbk", "73", "0", "1", "0", "0", "gbk"), row("", "gbk", "73", "1", "", "0", "0", "gbk"), row("", "gbk", "73", "1", "1", "0", "", "gbk")} {
+		p, ok := readProbed(bad)
+		assert.True(t, !ok, "%q is understood as %+v", bad, p)
 	}
 }
