@@ -65,6 +65,12 @@ type deviation struct {
 	when func(native []wireclient.Facet) bool
 }
 
+// possible is the deviation where it need not show.
+func (d deviation) possible() *deviation {
+	d.maybe = true
+	return &d
+}
+
 // sparseIDs is the deviation of steps that say so. It needs no other description: rows are then
 // told apart by their order.
 const sparseIDs = "gaps between ids"
@@ -173,9 +179,17 @@ type oracle struct {
 	report      func(format string, args ...any)
 }
 
-// run plays a script in all worlds and reports every difference that is not a named deviation, and
-// every named deviation that did not show.
-func (o *oracle) run(t *testing.T, sc script) {
+// run plays scripts one after the other.
+func (o *oracle) run(t *testing.T, scripts ...script) {
+	t.Helper()
+	for _, sc := range scripts {
+		o.runOne(t, sc)
+	}
+}
+
+// runOne plays a script in all worlds and reports every difference that is not a named deviation,
+// and every named deviation that did not show.
+func (o *oracle) runOne(t *testing.T, sc script) {
 	t.Helper()
 	if sc.lacks == o.native.server.Kind.String() || len(sc.steps) == 0 {
 		return
@@ -395,6 +409,11 @@ func (w *writer) deviation(sql, rows string) *deviation {
 // readsLastID finds what would read the id of an updated row.
 var readsLastID = regexp.MustCompile(`(?i)last_insert_id|identity`)
 
+// showsID says that a native OK packet has an id.
+func showsID(native []wireclient.Facet) bool {
+	return !slices.Contains(native, wireclient.Facet{Name: "result 0: insert id", Value: "0"})
+}
+
 // unnamedUpdate is what the proxy tells of rows that were updated by a statement whose rows read
 // the last insert id.
 var unnamedUpdate = &deviation{
@@ -403,9 +422,7 @@ var unnamedUpdate = &deviation{
 		"server tell it; so the OK packet names no updated row",
 	insertID:  "0",
 	plainOnly: true,
-	when: func(native []wireclient.Facet) bool {
-		return !slices.Contains(native, wireclient.Facet{Name: "result 0: insert id", Value: "0"})
-	},
+	when:      showsID,
 }
 
 // hiddenUpdate is what the proxy tells of rows that were updated under a trigger.
@@ -415,9 +432,7 @@ var hiddenUpdate = &deviation{
 		"the OK packet names no updated row",
 	insertID:  "0",
 	plainOnly: true,
-	when: func(native []wireclient.Facet) bool {
-		return !slices.Contains(native, wireclient.Facet{Name: "result 0: insert id", Value: "0"})
-	},
+	when:      showsID,
 }
 
 // noDefault is what a column without AUTO_INCREMENT makes of DEFAULT where 0 is a value.

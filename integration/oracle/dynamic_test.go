@@ -8,8 +8,6 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/integration/assert"
-	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
 	"idproxy/integration/wireclient"
@@ -32,18 +30,11 @@ func TestOracleDynamic(t *testing.T) {
 				if !width.Long && (o.trigger != noTrigger && (i+j)%every != int(o.trigger) || j > 0 && (i+j)%every != 0) {
 					continue
 				}
-				for _, sc := range dynamicScripts(fam, m, setting{kind, o.trigger, 0}) {
-					o.run(t, sc)
-				}
+				o.run(t, dynamicScripts(fam, m, setting{kind, o.trigger, 0})...)
 			}
 		}
 		least := width.Of(800, 1000)
-		assert.True(t, o.statements >= least || o.trigger != noTrigger, "%d executions compared, want %d", o.statements, least)
-		t.Logf("compared: %d executions", o.statements)
-		for _, c := range wanted(kind) {
-			c.charset = "utf8mb4"
-			assert.True(t, o.covered[c] != 0 || o.trigger != noTrigger && !width.Long, "nothing ran for %v", c)
-		}
+		o.executed(t, least)
 		if o.trigger == noTrigger || width.Long {
 			o.mustShow(t, sparseIDs, "counts of a question", "update that reads the last insert id")
 		}
@@ -52,41 +43,23 @@ func TestOracleDynamic(t *testing.T) {
 
 // TestOracleDynamicSeesDifferences is TestOracleSeesDifferences with statements prepared in SQL.
 func TestOracleDynamicSeesDifferences(t *testing.T) {
-	t.Parallel()
-	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
-		t.Parallel()
-		o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
-		o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
-		found, tried := 0, 0
-		o.report = func(string, ...any) { found++ }
-		for _, fam := range familiesOf(server.Kind) {
-			for i, sc := range dynamicScripts(fam, formModes[0], setting{kind: server.Kind}) {
-				if i%width.Of(3, 1) != 0 {
+	seeDifferences(t, "executions", func(kind servers.Kind, differ differs) {
+		for _, sc := range familyWriter(dynamicScripts).some(kind) {
+			var front []step
+			for _, st := range sc.steps {
+				if st.with == "prepared" || st.with == "set" {
+					front = append(front, st)
+				}
+				mayBeExplicit := st.form != nil && st.form.ids == mixedIDs && len(st.form.rows) == 1
+				if st.form == nil || !st.form.generates() || mayBeExplicit {
 					continue
 				}
-				var front []step
-				for _, st := range sc.steps {
-					if st.with == "prepared" || st.with == "set" {
-						front = append(front, st)
-					}
-					mayBeExplicit := st.form != nil && st.form.ids == mixedIDs && len(st.form.rows) == 1
-					if st.form == nil || !st.form.generates() || mayBeExplicit {
-						continue
-					}
-					before := found
-					tried++
-					st.deviation, st.gaps = nil, false
-					o.run(t, script{name: fmt.Sprint(tried), options: sc.options, steps: slices.Concat(front, []step{st})})
-					assert.True(t, found != before, "no difference seen for %s %s", st.sql, st.with)
-					if strings.HasPrefix(st.sql, "EXECUTE p") {
-						front = nil
-						break // what follows executes the same statement
-					}
+				differ(script{options: sc.options}, slices.Concat(front, []step{st})...)
+				if strings.HasPrefix(st.sql, "EXECUTE p") {
+					break // what follows executes the same statement
 				}
 			}
 		}
-		t.Logf("compared: %d executions", tried)
-		t.Logf("%d differ, as they must", found)
 	})
 }
 
@@ -96,9 +69,7 @@ func TestOracleDynamicSessions(t *testing.T) {
 		for _, w := range append([]*world{o.native}, o.worlds...) {
 			w.observer.Must(t, "CREATE PROCEDURE prepares(q TEXT) BEGIN SET @q = q; PREPARE s FROM @q; END", "CREATE PROCEDURE deallocates() DEALLOCATE PREPARE s")
 		}
-		for _, sc := range o.share(dynamicSessions()) {
-			o.run(t, sc)
-		}
+		o.run(t, o.share(dynamicSessions())...)
 		o.mustShow(t, "a procedure takes a name")
 	})
 }
@@ -106,18 +77,8 @@ func TestOracleDynamicSessions(t *testing.T) {
 // dynamicScripts are preparedScripts in SQL: PREPARE, EXECUTE and EXECUTE IMMEDIATE take the place
 // of the binary protocol's commands, and literals and user variables that of its parameters.
 func dynamicScripts(fam family, m formMode, at setting) []script {
-	w := &writer{former: newFormer(m, fmt.Sprint("dynamic ", fam.name, at.round)), family: &fam, setting: at}
-	b := &binder{writer: w}
-	b.serial = b.IntN(len(afterwards))
-	var all []script
-	for _, kindOfIDs := range or(fam.ids, allIDs) {
-		if m.nullGenerates && (kindOfIDs == zeroID || kindOfIDs == defaultID) {
-			continue
-		}
-		sc := script{name: fmt.Sprintf("dynamic %s, id %s, %s", fam.name, kindOfIDs, m.name), options: m.options(), steps: m.setup()}
-		if fam.found {
-			sc.options = append(sc.options, foundRows)
-		}
+	b := &binder{writer: newWriter("dynamic ", fam, m, at)}
+	return b.sessions("dynamic ", func(sc *script, kindOfIDs ids) {
 		b.beginPrepared()
 		for _, name := range namedReaders {
 			sc.steps = append(sc.steps, step{sql: "PREPARE " + name[0] + " FROM '" + name[1] + "'"})
@@ -125,9 +86,7 @@ func dynamicScripts(fam family, m formMode, at setting) []script {
 		for _, outcomes := range ofOneLength(or(fam.rows, plainRows)) {
 			sc.steps = append(sc.steps, b.dynamicExamples(kindOfIDs, outcomes)...)
 		}
-		all = append(all, sc)
-	}
-	return all
+	})
 }
 
 // namedReaders are statements that are prepared once in each session.
@@ -237,12 +196,9 @@ func (b *binder) dynamicExamples(kindOfIDs ids, outcomes []string) []step {
 		if immediate {
 			text = prepare("EXECUTE IMMEDIATE ")
 		}
-		steps = append(steps, step{
-			sql: text + using, with: "of " + o.sql, deviation: b.deviation(o.sql, rows),
-			gaps: strings.ContainsAny(rows, "SUN") && strings.Count(rows, "I") > 1,
-			form: &form{b.family, kindOfIDs, rows, b.charsetName(), b.trigger},
-		})
-		steps = append(steps, b.namedReaders(kindOfIDs, rows)...)
+		st := b.step(o.sql, kindOfIDs, rows)
+		st.sql, st.with = text+using, "of "+o.sql
+		steps = append(append(steps, st), b.namedReaders(kindOfIDs, rows)...)
 	}
 	if !immediate && b.IntN(3) == 0 {
 		steps = append(steps, step{sql: b.pick([]string{"DEALLOCATE PREPARE ", "DROP PREPARE "}) + name}, step{sql: "EXECUTE " + name})
@@ -252,17 +208,9 @@ func (b *binder) dynamicExamples(kindOfIDs ids, outcomes []string) []step {
 
 // namedReaders is readers in SQL.
 func (b *binder) namedReaders(kindOfIDs ids, rows string) []step {
-	if !slices.ContainsFunc(b.kinds, func(k ids) bool { return k != explicitID }) {
-		kindOfIDs = explicitID
-	}
-	steps := b.after(kindOfIDs, rows)
+	steps := b.afterExecution(kindOfIDs, rows)
 	for i := range steps {
 		st := &steps[i]
-		if st.deviation != nil {
-			counts := *st.deviation
-			counts.maybe = true
-			st.deviation = &counts
-		}
 		switch {
 		case b.IntN(3) == 0:
 		case st.sql == "SELECT LAST_INSERT_ID()":

@@ -138,9 +138,7 @@ type coverage struct {
 	charset string
 }
 
-func (f *form) coverage() coverage {
-	return coverage{f.name, f.ids, len(f.rows) > 1, f.charset}
-}
+func (f *form) coverage() coverage { return coverage{f.name, f.ids, len(f.rows) > 1, f.charset} }
 
 // cover counts the forms that ran natively without an error.
 func (o *oracle) cover(sc script, native [][]wireclient.Facet, worlds int) {
@@ -195,18 +193,9 @@ type setting struct {
 // familyScripts returns the forms of a family in a mode, each behind another and before something
 // that reads what it left, one session for each kind of id.
 func familyScripts(fam family, m formMode, at setting) []script {
-	w := &writer{former: newFormer(m, fmt.Sprint(fam.name, at.round)), family: &fam, setting: at}
+	w := newWriter("", fam, m, at)
 	w.half = w.IntN(2)
-	w.serial = w.IntN(len(afterwards)) // so that not every family begins with the same reader
-	var all []script
-	for _, kindOfIDs := range or(fam.ids, allIDs) {
-		if m.nullGenerates && (kindOfIDs == zeroID || kindOfIDs == defaultID) {
-			continue
-		}
-		sc := script{name: fmt.Sprintf("%s, id %s, %s", fam.name, kindOfIDs, m.name), options: m.options(), steps: m.setup()}
-		if fam.found {
-			sc.options = append(sc.options, foundRows)
-		}
+	return w.sessions("", func(sc *script, kindOfIDs ids) {
 		w.begin()
 		for i, rows := range or(fam.rows, plainRows) {
 			if !width.Long && m.name != "default" && len(fam.rows) > 6 && i%2 != w.half {
@@ -216,6 +205,22 @@ func familyScripts(fam family, m formMode, at setting) []script {
 				sc.steps = append(sc.steps, w.example(kindOfIDs, rows)...)
 			}
 		}
+	})
+}
+
+// sessions returns a script for each kind of id that the mode has. write gives it its steps.
+func (w *writer) sessions(protocol string, write func(sc *script, kindOfIDs ids)) []script {
+	w.serial = w.IntN(len(afterwards)) // so that not every family begins with the same reader
+	var all []script
+	for _, kindOfIDs := range or(w.family.ids, allIDs) {
+		if w.nullGenerates && (kindOfIDs == zeroID || kindOfIDs == defaultID) {
+			continue
+		}
+		sc := script{name: fmt.Sprintf("%s%s, id %s, %s", protocol, w.family.name, kindOfIDs, w.name), options: w.options(), steps: w.setup()}
+		if w.family.found {
+			sc.options = append(sc.options, foundRows)
+		}
+		write(&sc, kindOfIDs)
 		all = append(all, sc)
 	}
 	return all

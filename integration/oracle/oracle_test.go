@@ -150,9 +150,7 @@ func (o *oracle) families(t *testing.T, round int) {
 			case width.Matrix() || at%20 != int(o.trigger) && (j > 0 || o.trigger != noTrigger):
 				continue
 			}
-			for _, sc := range familyScripts(fam, m, setting{kind, o.trigger, round}) {
-				o.run(t, sc)
-			}
+			o.run(t, familyScripts(fam, m, setting{kind, o.trigger, round})...)
 		}
 	}
 }
@@ -165,9 +163,7 @@ func TestOracleUpdateTriggers(t *testing.T) {
 		o := newOracle(t, server, updateTrigger)
 		for _, fam := range familiesOf(server.Kind) {
 			if fam.update {
-				for _, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind, trigger: updateTrigger}) {
-					o.run(t, sc)
-				}
+				o.run(t, familyScripts(fam, formModes[0], setting{kind: server.Kind, trigger: updateTrigger})...)
 			}
 		}
 		o.mustShow(t, "update that a trigger hides")
@@ -178,9 +174,7 @@ func TestOracleUpdateTriggers(t *testing.T) {
 // TestOracleTexts is texts of several statements, of which some change what the next ones mean.
 func TestOracleTexts(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		for _, sc := range o.share(textScripts()) {
-			o.run(t, sc)
-		}
+		o.run(t, o.share(textScripts())...)
 		for _, p := range pieces {
 			for _, later := range []bool{false, true} {
 				assert.True(t, o.covered[coverage{family: p.kind, several: later}] != 0 || p.kind == "fail" || o.narrow(), "no text ran with %q in it, behind another: %t", p.kind, later)
@@ -192,9 +186,7 @@ func TestOracleTexts(t *testing.T) {
 // TestOracleSessions is sessions of the other forms.
 func TestOracleSessions(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		for _, sc := range o.share(formScripts()) {
-			o.run(t, sc)
-		}
+		o.run(t, o.share(formScripts())...)
 		o.mustShow(t, "warning of an id that is no number", "id that IGNORE cuts short", "zero by default", "not an assignment")
 		if o.native.server.Kind == servers.MariaDB {
 			o.mustShow(t, "DELAYED behind a trigger")
@@ -216,9 +208,7 @@ func probes(i int) []step {
 // TestOracleScripts is what needs more than one statement to be said.
 func TestOracleScripts(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		for _, sc := range o.share(append(plainScripts(), deviatingScripts()...)) {
-			o.run(t, sc)
-		}
+		o.run(t, o.share(append(plainScripts(), deviatingScripts()...))...)
 		o.mustShow(t, "not filled yet", "diagnostics first", "quoted syntax", "found rows of a question")
 	})
 }
@@ -227,16 +217,17 @@ func TestOracleScripts(t *testing.T) {
 // and the diagnostics.
 func TestOracleFailures(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		for _, sc := range o.share(failureScripts(o.trigger)) {
-			o.run(t, sc)
-		}
+		o.run(t, o.share(failureScripts(o.trigger))...)
 		o.mustShow(t, "failed batch")
 	})
 }
 
-// TestOracleSeesDifferences feeds the oracle a pair that must differ: the same scripts, against a
-// plain column that no proxy stands in front of.
-func TestOracleSeesDifferences(t *testing.T) {
+// differs plays steps in a session like the script's. A difference must show at the last of them.
+type differs func(like script, steps ...step)
+
+// seeDifferences feeds an oracle pairs that must differ: the same scripts, against a plain column
+// that no proxy stands in front of.
+func seeDifferences(t *testing.T, what string, test func(servers.Kind, differs)) {
 	t.Parallel()
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		t.Parallel()
@@ -244,33 +235,49 @@ func TestOracleSeesDifferences(t *testing.T) {
 		o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
 		found, tried := 0, 0
 		o.report = func(string, ...any) { found++ }
-		differs := func(steps ...step) {
-			before := found
+		test(server.Kind, func(like script, steps ...step) {
+			before, last := found, &steps[len(steps)-1]
 			tried++
-			o.run(t, script{name: fmt.Sprint(tried), steps: steps})
-			if found == before {
-				t.Errorf("no difference seen for %s", steps[0].sql)
+			last.deviation, last.gaps = nil, false
+			like.name, like.steps = fmt.Sprint(tried), steps
+			o.run(t, like)
+			assert.True(t, found != before, "no difference seen for %s %s", last.sql, last.with)
+		})
+		t.Logf("compared: %d %s", tried, what)
+		t.Logf("%d differ, as they must", found)
+	})
+}
+
+// familyWriter writes the scripts of a family in a mode.
+type familyWriter func(family, formMode, setting) []script
+
+// some are scripts of all families in the default mode: in a narrow run a third of them.
+func (write familyWriter) some(kind servers.Kind) (all []script) {
+	for _, fam := range familiesOf(kind) {
+		for i, sc := range write(fam, formModes[0], setting{kind: kind}) {
+			if i%width.Of(3, 1) == 0 {
+				all = append(all, sc)
 			}
 		}
+	}
+	return all
+}
+
+// TestOracleSeesDifferences is the control of the tests of forms and families.
+func TestOracleSeesDifferences(t *testing.T) {
+	seeDifferences(t, "forms", func(kind servers.Kind, differ differs) {
 		m := formModes[0]
 		m.rounds = width.Of(1, m.rounds)
 		for _, form := range generateForms(m) {
-			differs(step{sql: form})
+			differ(script{}, step{sql: form})
 		}
-		for _, fam := range familiesOf(server.Kind) {
-			for i, sc := range familyScripts(fam, formModes[0], setting{kind: server.Kind}) {
-				if i%width.Of(3, 1) != 0 {
-					continue
-				}
-				for _, st := range sc.steps {
-					if st.form != nil && st.form.generates() {
-						differs(step{sql: st.sql})
-					}
+		for _, sc := range familyWriter(familyScripts).some(kind) {
+			for _, st := range sc.steps {
+				if st.form != nil && st.form.generates() {
+					differ(script{}, step{sql: st.sql})
 				}
 			}
 		}
-		t.Logf("compared: %d forms", tried)
-		t.Logf("%d differ, as they must", found)
 	})
 }
 

@@ -20,27 +20,16 @@ import (
 // preparedScripts are familyScripts with prepared statements: rows of one number share a statement,
 // which is executed with one outcome after the other.
 func preparedScripts(fam family, m formMode, at setting) []script {
-	w := &writer{former: newFormer(m, fmt.Sprint("prepared ", fam.name, at.round)), family: &fam, setting: at}
-	b := &binder{writer: w}
-	b.serial = b.IntN(len(afterwards))
-	var all []script
-	for _, kindOfIDs := range or(fam.ids, allIDs) {
-		if m.nullGenerates && (kindOfIDs == zeroID || kindOfIDs == defaultID) {
-			continue
-		}
-		sc := script{name: fmt.Sprintf("prepared %s, id %s, %s", fam.name, kindOfIDs, m.name), options: m.options(), steps: m.setup(), caps: b.capabilities()}
-		if fam.found {
-			sc.options = append(sc.options, foundRows)
-		}
+	b := &binder{writer: newWriter("prepared ", fam, m, at)}
+	return b.sessions("prepared ", func(sc *script, kindOfIDs ids) {
+		sc.caps = b.capabilities()
 		b.caps = sc.caps
 		b.beginPrepared()
 		sc.steps = append(sc.steps, prepareReaders()...)
 		for _, outcomes := range ofOneLength(or(fam.rows, plainRows)) {
 			sc.steps = append(sc.steps, b.examples(kindOfIDs, outcomes)...)
 		}
-		all = append(all, sc)
-	}
-	return all
+	})
 }
 
 // ofOneLength groups outcomes by the number of rows.
@@ -88,20 +77,24 @@ func TestOraclePrepared(t *testing.T) {
 				if !width.Long && !all && (i+j)%every != int(o.trigger) {
 					continue
 				}
-				for _, sc := range preparedScripts(fam, m, setting{kind, o.trigger, 0}) {
-					o.run(t, sc)
-				}
+				o.run(t, preparedScripts(fam, m, setting{kind, o.trigger, 0})...)
 			}
 		}
 		least := width.Of(800, 1500)
-		assert.True(t, o.statements >= least || o.trigger != noTrigger, "%d executions compared, want %d", o.statements, least)
-		t.Logf("compared: %d executions", o.statements)
-		for _, c := range wanted(kind) {
-			c.charset = "utf8mb4"
-			assert.True(t, o.covered[c] != 0 || o.trigger != noTrigger && !width.Long, "nothing ran for %v", c)
-		}
+		o.executed(t, least)
 		o.mustShow(t, sparseIDs, "counts of a question", "update that reads the last insert id")
 	})
+}
+
+// executed reports that fewer statements were executed than at least, or none of some form.
+func (o *oracle) executed(t *testing.T, least int) {
+	t.Helper()
+	assert.True(t, o.statements >= least || o.trigger != noTrigger, "%d executions compared, want %d", o.statements, least)
+	t.Logf("compared: %d executions", o.statements)
+	for _, c := range wanted(o.native.server.Kind) {
+		c.charset = "utf8mb4"
+		assert.True(t, o.covered[c] != 0 || o.trigger != noTrigger && !width.Long, "nothing ran for %v", c)
+	}
 }
 
 // TestOracleBoundIDs is an id of every type.
@@ -121,42 +114,25 @@ func TestOracleBoundIDs(t *testing.T) {
 
 // TestOraclePreparedSeesDifferences is TestOracleSeesDifferences with prepared statements.
 func TestOraclePreparedSeesDifferences(t *testing.T) {
-	t.Parallel()
-	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
-		t.Parallel()
-		o := &oracle{native: newWorld(t, server, native, noTrigger), covered: map[coverage]int{}, deviations: map[string]int{}}
-		o.worlds = []*world{newWorld(t, server, bare, noTrigger)}
-		found, tried := 0, 0
-		o.report = func(string, ...any) { found++ }
-		for _, fam := range familiesOf(server.Kind) {
-			for i, sc := range preparedScripts(fam, formModes[0], setting{kind: server.Kind}) {
-				if i%width.Of(3, 1) != 0 {
+	seeDifferences(t, "executions", func(kind servers.Kind, differ differs) {
+		for _, sc := range familyWriter(preparedScripts).some(kind) {
+			var prepare []step
+			for _, st := range sc.steps {
+				if st.with == "prepared" {
+					prepare = []step{st}
+				}
+				if st.form == nil || !st.form.generates() || strings.Contains(st.with, "untyped") {
 					continue
 				}
-				var prepare []step
-				for _, st := range sc.steps {
-					if st.with == "prepared" {
-						prepare = []step{st}
-					}
-					if st.form == nil || !st.form.generates() || strings.Contains(st.with, "untyped") {
-						continue
-					}
-					if strings.HasPrefix(st.with, "directly") {
-						prepare = nil
-					}
-					before := found
-					tried++
-					st.deviation, st.gaps = nil, false
-					o.run(t, script{name: fmt.Sprint(tried), caps: sc.caps, options: sc.options, steps: slices.Concat(prepare, []step{st})})
-					assert.True(t, found != before, "no difference seen for %s %s", st.sql, st.with)
-					if prepare == nil {
-						break // what follows executes the same statement
-					}
+				if strings.HasPrefix(st.with, "directly") {
+					prepare = nil
+				}
+				differ(script{caps: sc.caps, options: sc.options}, slices.Concat(prepare, []step{st})...)
+				if prepare == nil {
+					break // what follows executes the same statement
 				}
 			}
 		}
-		t.Logf("compared: %d executions", tried)
-		t.Logf("%d differ, as they must", found)
 	})
 }
 
@@ -434,9 +410,7 @@ func TestOraclePreparedSessions(t *testing.T) {
 				o.run(t, sc)
 			}
 		}
-		for _, sc := range o.share(preparedFailures()) {
-			o.run(t, sc)
-		}
+		o.run(t, o.share(preparedFailures())...)
 		o.mustShow(t, "failed batch")
 	})
 }

@@ -62,12 +62,9 @@ func (b *binder) examples(kindOfIDs ids, outcomes []string) []step {
 	for i, rows := range outcomes {
 		b.whole = direct && i == 0 // long data would need the statement's id
 		e := b.execution(o, kindOfIDs, rows)
-		st := step{
-			sql: o.sql, with: "executed with " + shown(e), deviation: b.deviation(o.sql, rows),
-			gaps: strings.ContainsAny(rows, "SUN") && strings.Count(rows, "I") > 1,
-			form: &form{b.family, kindOfIDs, rows, b.charsetName(), b.trigger},
-			send: func(s *wireclient.Session, _ string) ([]wireclient.Reply, error) { return s.Execute(name, e) },
-		}
+		st := b.step(o.sql, kindOfIDs, rows)
+		st.with = "executed with " + shown(e)
+		st.send = func(s *wireclient.Session, _ string) ([]wireclient.Reply, error) { return s.Execute(name, e) }
 		if direct && i == 0 {
 			st.with = "directly " + st.with
 			st.send = func(s *wireclient.Session, sql string) ([]wireclient.Reply, error) { return s.Direct(name, sql, e) }
@@ -75,8 +72,7 @@ func (b *binder) examples(kindOfIDs ids, outcomes []string) []step {
 		if b.IntN(8) == 0 && (i > 0 || !direct) {
 			steps = append(steps, resetStep(name))
 		}
-		steps = append(steps, st)
-		steps = append(steps, b.readers(kindOfIDs, rows)...)
+		steps = append(append(steps, st), b.readers(kindOfIDs, rows)...)
 	}
 	switch {
 	case b.IntN(3) > 0:
@@ -268,17 +264,9 @@ func (b *binder) tail(what, content string) wireclient.Argument {
 // readers are what the text half reads with, some of it with statements that were prepared when the
 // session began.
 func (b *binder) readers(kindOfIDs ids, rows string) []step {
-	if !slices.ContainsFunc(b.kinds, func(k ids) bool { return k != explicitID }) {
-		kindOfIDs = explicitID
-	}
-	steps := b.after(kindOfIDs, rows)
+	steps := b.afterExecution(kindOfIDs, rows)
 	for i := range steps {
 		st := &steps[i]
-		if st.deviation != nil { // whether the proxy asks depends on what the statement can be given, too
-			counts := *st.deviation
-			counts.maybe = true
-			st.deviation = &counts
-		}
 		if prepared, ok := readersPrepared[st.sql]; ok && b.IntN(3) > 0 {
 			st.binary, st.sql, st.send = false, "execute "+st.sql, func(s *wireclient.Session, _ string) ([]wireclient.Reply, error) {
 				return s.Execute(prepared, wireclient.Execution{})
@@ -286,6 +274,20 @@ func (b *binder) readers(kindOfIDs ids, rows string) []step {
 		} else if strings.HasPrefix(st.sql, "INSERT INTO t (a,parent) VALUES ('child") && b.IntN(2) == 0 {
 			e := wireclient.Execution{Args: []wireclient.Argument{b.textArgument(fmt.Sprintf("child%d", b.serial))}}
 			st.sql, st.send = "execute child "+shown(e), func(s *wireclient.Session, _ string) ([]wireclient.Reply, error) { return s.Execute("child", e) }
+		}
+	}
+	return steps
+}
+
+// afterExecution is after, behind an execution.
+func (b *binder) afterExecution(kindOfIDs ids, rows string) []step {
+	if !slices.ContainsFunc(b.kinds, func(k ids) bool { return k != explicitID }) {
+		kindOfIDs = explicitID
+	}
+	steps := b.after(kindOfIDs, rows)
+	for i, st := range steps {
+		if st.deviation != nil { // whether the proxy asks depends on what the statement can be given, too
+			steps[i].deviation = st.deviation.possible()
 		}
 	}
 	return steps

@@ -168,11 +168,7 @@ func deviatingScripts() []script {
 
 // notYet is a form that is refused until it can be filled.
 func notYet(form string) *deviation {
-	return &deviation{
-		name:    "not filled yet",
-		reason:  "a form that is not filled is refused: it would go in without an id",
-		refused: form,
-	}
+	return &deviation{name: "not filled yet", reason: "a form that is not filled is refused: it would go in without an id", refused: form}
 }
 
 // notFilled are the forms of INSERT that are refused for now, each with what the refusal says.
