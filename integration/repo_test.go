@@ -139,8 +139,7 @@ func packages(t *testing.T) []goPackage {
 }
 
 func TestImportArrows(t *testing.T) {
-	wrong := wrongImports(packages(t))
-	assert.True(t, wrong == nil, "imports against the map: %q", wrong)
+	assert.Empty(t, "imports against the map", wrongImports(packages(t)))
 	for from, to := range map[string]string{
 		"rewriter": module + "proxy/wire", "proxy": module + "config", "proxy/wire": module + "rewriter",
 		"config": module + "idsource", "idsource": module + "config", "idsource/mysql": module + "idsource/file",
@@ -162,8 +161,7 @@ func undocumented(packages []goPackage) (names []string) {
 }
 
 func TestPackageDocs(t *testing.T) {
-	names := undocumented(packages(t))
-	assert.True(t, names == nil, "packages without documentation: %q", names)
+	assert.Empty(t, "packages without documentation", undocumented(packages(t)))
 	assert.True(t, undocumented([]goPackage{{ImportPath: "idproxy/x"}}) != nil, "a package without documentation is not found")
 }
 
@@ -258,8 +256,7 @@ func TestNoMachinePaths(t *testing.T) {
 	checkout := assert.Of(filepath.Abs(root)).Must(t)
 	for _, name := range repoFiles(t) {
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
-		found := machinePaths(name, string(text), checkout)
-		assert.True(t, found == nil, "paths of one machine: %q", found)
+		assert.Empty(t, "paths of one machine", machinePaths(name, string(text), checkout))
 	}
 	for _, line := range []string{"see " + checkout + "/x", "dir: /home" + "/me/x", "/root" + "/x"} {
 		assert.True(t, machinePaths("f", line, checkout) != nil, "%q is not found", line)
@@ -285,8 +282,7 @@ func TestNothingLeftUnfinished(t *testing.T) {
 			continue
 		}
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
-		found := badWords(name, string(text))
-		assert.True(t, found == nil, "left unfinished: %q", found)
+		assert.Empty(t, "left unfinished", badWords(name, string(text)))
 	}
 	for _, line := range []string{"// TO" + "DO: later", "\tt.Skip" + "(\"no server\")"} {
 		assert.True(t, badWords("f.go", line) != nil, "%q is not found", line)
@@ -304,8 +300,7 @@ func TestNothingLeftOutInSilence(t *testing.T) {
 			continue
 		}
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
-		found := silentReturns.FindAll(text, -1)
-		assert.True(t, found == nil, "%s: left out in silence, use width.Wide: %q", name, found)
+		assert.Empty(t, name+": left out in silence, use width.Wide", silentReturns.FindAll(text, -1))
 	}
 	for _, offender := range []string{
 		"\tif !width.Matrix() {\n\t\treturn // slow\n\t}\n", "\tif !width.Long { // slow\n\t\treturn\n\t}\n",
@@ -392,8 +387,7 @@ func TestLinks(t *testing.T) {
 		}
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		pages++
-		dead := deadLinks(name, string(text))
-		assert.True(t, dead == nil, "links that lead nowhere: %q", dead)
+		assert.Empty(t, "links that lead nowhere", deadLinks(name, string(text)))
 	}
 	t.Logf("%d pages", pages)
 	for _, link := range []string{"[x](gone.md)", "[x](#gone)", "[x](README.md#gone)"} {
@@ -429,9 +423,7 @@ func lostStops(page string) (lost []string) {
 // TestStops holds that each function in the tables of docs/how-it-works.md is where the page says.
 func TestStops(t *testing.T) {
 	page := assert.Of(os.ReadFile(filepath.Join(root, "docs", "how-it-works.md"))).Must(t)
-	n := len(aStop.FindAll(page, -1))
-	assert.True(t, n >= 20, "the page has %d stops", n)
-	lost := lostStops(string(page))
-	assert.True(t, lost == nil, "functions that are elsewhere: %q", lost)
+	assert.GreaterOrEqual(t, "stops of the page", len(aStop.FindAll(page, -1)), 20)
+	assert.Empty(t, "functions that are elsewhere", lostStops(string(page)))
 	assert.True(t, lostStops("| it goes | `gone` | [go.mod](../integration/doc.go) |") != nil, "a function that is not there is not found")
 }
