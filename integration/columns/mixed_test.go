@@ -177,8 +177,7 @@ func (w *mixedWorld) table(t *testing.T, m mixedTable, file string) {
 	}
 	native := wireclient.Open(t, w.server.Addr, w.other)
 	for _, text := range m.script(mixedScript, file) {
-		got, want := mixedReplies(t, ours, text, w.db), mixedReplies(t, native, text, w.other)
-		assert.True(t, got == want, "%s\n%s\nnatively\n%s", text, got, want)
+		assert.Equal(t, text, mixedReplies(t, ours, text, w.db), mixedReplies(t, native, text, w.other))
 	}
 	lines := w.logged(m)
 	assert.True(t, len(lines) == 1 && strings.Contains(lines[0], mixedWhy[fate]), "logged %q; want one line that says: %s", lines, mixedWhy[fate])
@@ -200,8 +199,7 @@ func (w *mixedWorld) filled(t *testing.T, s *wireclient.Session, m mixedTable) {
 	if rows := s.Must(t, "SELECT id FROM "+m.name+" WHERE a = 8").Rows; len(rows) != 1 || !w.wide && !strings.HasPrefix(rows[0][0], m.explicit) {
 		t.Errorf("a row that brings %s: %v", m.explicit, rows)
 	}
-	lines := w.logged(m)
-	assert.True(t, len(lines) == 0, "logged %q", lines)
+	assert.Empty(t, "logged", w.logged(m))
 }
 
 // logged returns the lines that say why a table is left alone.

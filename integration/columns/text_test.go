@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-mysql-org/go-mysql/mysql"
-
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
@@ -25,19 +23,15 @@ func TestTextKeys(t *testing.T) {
 				s.Must(t, "INSERT INTO t (a) VALUES (1)", "INSERT INTO t VALUES ('abc', 2), (UUID(), 3), ('', 4), (NULL, 5)", "INSERT INTO t SET id = CONCAT('x', 'y'), a = 6",
 					"SET @u = 'user'", "INSERT INTO t (id, a) VALUES (@u, 7)", "INSERT INTO t VALUES ('123456789012345678901234567890', 8)")
 				for id, a := range map[string]string{"bound": "9", "bound again": "10"} {
-					replies, err := s.Prepare("p", "INSERT INTO t (id, a) VALUES (?, ?)")
-					assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
-					replies, err = s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, id), wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, a)}})
-					assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+					s.MustPrepare(t, "p", "INSERT INTO t (id, a) VALUES (?, ?)")
+					s.MustExecute(t, "p", wireclient.Varchar(id), wireclient.Varchar(a))
 				}
-				replies, err := s.Prepare("c", "INSERT INTO t (id, a) VALUES (CAST(? AS CHAR), ?)")
-				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
-				replies, err = s.Execute("c", wireclient.Execution{Args: []wireclient.Argument{wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, "cast"), wireclient.TextOf(mysql.MYSQL_TYPE_VAR_STRING, "11")}})
-				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
-				want := "id,1 abc,2 36,3 ,4 id,5 xy,6 user,7 123456789012345678901234567890,8 11 cast"
+				s.MustPrepare(t, "c", "INSERT INTO t (id, a) VALUES (CAST(? AS CHAR), ?)")
+				s.MustExecute(t, "c", wireclient.Varchar("cast"), wireclient.Varchar("11"))
+				const want = "id,1 abc,2 36,3 ,4 id,5 xy,6 user,7 123456789012345678901234567890,8 11 cast"
 				got := pair.Shown(s.Must(t, "SELECT IF(a = 3, LENGTH(id), id), a FROM t WHERE a < 8 ORDER BY a")) + " " +
 					s.Value(t, "SELECT CONCAT(id, ',8') FROM t WHERE a = 8") + " " + s.Value(t, "SELECT COUNT(*) FROM t") + " " + s.Value(t, "SELECT id FROM t WHERE a = 11")
-				assert.True(t, got == want, "%s; want %s", got, want)
+				assert.Equal(t, "rows", got, want)
 				switch replies, err := s.Query("INSERT INTO t VALUES ('5000', 12)"); {
 				case err != nil:
 					t.Fatal(err)
@@ -45,8 +39,7 @@ func TestTextKeys(t *testing.T) {
 					t.Errorf("a whole number: %v", replies[0].Err)
 				}
 				s.Must(t, "INSERT INTO t (a) VALUES (13)")
-				next := s.Value(t, "SELECT id > 5000 FROM t WHERE a = 13")
-				assert.True(t, (next == "1") == (explicit == "advance"), "the next id lies above 5000: %s", next)
+				assert.Equal(t, "the next id lies above 5000", s.Value(t, "SELECT id > 5000 FROM t WHERE a = 13") == "1", explicit == "advance")
 			})
 		}
 	}
@@ -86,19 +79,15 @@ rules:
 `, server.Addr, db))
 		bytes, other := wireclient.Open(t, proxy.Addr("a"), db), wireclient.Open(t, proxy.Addr("a"), db)
 		bytes.Must(t, "SET NAMES binary")
-		replies, err := other.Prepare("p", "INSERT INTO c (a) VALUES (?)")
-		assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+		other.MustPrepare(t, "p", "INSERT INTO c (a) VALUES (?)")
 		other.Must(t, "DROP TABLE IF EXISTS nothing") // ends what is known of tables
 		bytes.Must(t, "INSERT INTO c (a) VALUES (1)")
-		replies, err = other.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(2)}})
-		assert.True(t, err == nil && replies[0].Err == nil, "executed after the other session had described the table: %v, %+v", err, replies)
+		other.MustExecute(t, "p", wireclient.Long(2)) // after the other session had described the table
 		for _, s := range []*wireclient.Session{bytes, other} {
 			s.Must(t, "INSERT INTO t (k) VALUES ('abcd')", "INSERT INTO t (k) VALUES ('abc')")
-			e := s.Fails(t, "INSERT INTO t (k) VALUES ('abc ')")
-			assert.True(t, e.Code == 1235, "a space at the end of a CHAR: %v", e)
+			assert.Equal(t, "a space at the end of a CHAR: error", s.Fails(t, "INSERT INTO t (k) VALUES ('abc ')").Code, 1235)
 		}
-		rows := direct.Must(t, "SELECT id, k FROM t WHERE id % 256 <> CRC32(k) % 256").Rows
-		assert.True(t, len(rows) == 0, "rows have another gene than their key: %v", rows)
+		assert.Empty(t, "rows have another gene than their key", direct.Must(t, "SELECT id, k FROM t WHERE id % 256 <> CRC32(k) % 256").Rows)
 		assert.Equal(t, "rows went in", direct.Value(t, "SELECT COUNT(*) FROM t"), "4")
 	})
 }
@@ -175,8 +164,7 @@ func TestCompressed(t *testing.T) {
 			t.Errorf("%s: %v; want %d that says %q", tt.text, e, tt.code, tt.says)
 		}
 	}
-	got := s.Value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM wide), (SELECT COUNT(*) FROM bytes), (SELECT COUNT(*) FROM keyed), (SELECT id FROM fits))")
-	assert.True(t, got == "0 0 0 1 1000", "stored: %s", got)
+	assert.Equal(t, "stored", s.Value(t, "SELECT CONCAT_WS(' ', (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM wide), (SELECT COUNT(*) FROM bytes), (SELECT COUNT(*) FROM keyed), (SELECT id FROM fits))"), "0 0 0 1 1000")
 }
 
 func newCompressedWorld(t *testing.T, server *servers.Server) *pair.World {

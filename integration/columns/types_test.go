@@ -104,8 +104,7 @@ func fillColumn(ours, native columnRun, c *columnType) {
 		}
 		got := ours.on(text)
 		if c.native {
-			wanted := native.on(text)
-			assert.True(ours.t, got == wanted, "%s: %s; natively %s", text, got, wanted)
+			assert.Equal(ours.t, text, got, native.on(text))
 		}
 		assert.Contains(ours.t, text, got, want[i])
 	}
@@ -123,10 +122,8 @@ func endOfColumn(ours columnRun, direct *wireclient.Session, c *columnType) {
 	e := ours.s.Fails(ours.t, strings.ReplaceAll("insert into T (a) values (6)", "T", ours.table))
 	most := strconv.FormatUint(c.most, 10)
 	assert.True(ours.t, e.Code == 1467 && strings.Contains(e.Message, "at most "+most), "no id left: %v; want 1467 that says at most %s", e, most)
-	now := inserts()
-	assert.True(ours.t, now == before, "Com_insert went from %s to %s: an id that does not fit was sent", before, now)
-	got := ours.on("select count(*), last_insert_id() from T")
-	assert.True(ours.t, strings.Contains(got, fmt.Sprintf("[[3 %d]]", c.most-2)), "behind the refusals: %s", got)
+	assert.Equal(ours.t, "Com_insert behind an id that does not fit", inserts(), before)
+	assert.Contains(ours.t, "the reply behind the refusals", ours.on("select count(*), last_insert_id() from T"), fmt.Sprintf("[[3 %d]]", c.most-2))
 }
 
 // explicitIDs stores ids of the application's own, at both ends of what the column holds and
@@ -145,8 +142,7 @@ func explicitIDs(ours, native columnRun, c *columnType) {
 		for _, text := range []string{"insert into T (id, a) values (" + id + ", 1)", "select last_insert_id()", "select id from T order by id"} {
 			got := ours.on(text)
 			if c.native {
-				wanted := native.on(text)
-				assert.True(ours.t, got == wanted, "%s: %s; natively %s", text, got, wanted)
+				assert.Equal(ours.t, text, got, native.on(text))
 			} else if strings.HasPrefix(text, "select l") && !strings.Contains(got, "[[5]]") {
 				ours.t.Errorf("behind an explicit %s: %s; want 5", id, got)
 			}
@@ -195,8 +191,7 @@ rules: [{table: "%[3]s.*_behind", column: id, source: behind}, {table: "%[3]s.*_
 				s.Must(t, "INSERT INTO first_behind (a) VALUES (1)", "INSERT INTO first_ahead (a) VALUES (1)") // 1000 and 1002 are next
 				for i, tt := range tests {
 					makeTables(i) // only now: a series begins above all tables
-					e := s.Fails(t, fmt.Sprintf("INSERT INTO behind%d (a) VALUES (1)", i))
-					assert.True(t, e.Code == 1467, "%s: %v; want 1467, for the source is behind", tt.column, e)
+					assert.Equal(t, tt.column+", whose source is behind: error", s.Fails(t, fmt.Sprintf("INSERT INTO behind%d (a) VALUES (1)", i)).Code, 1467)
 					s.Must(t, fmt.Sprintf("INSERT INTO ahead%d (a) VALUES (1)", i))
 				}
 			})
