@@ -63,8 +63,7 @@ func TestTemporaryOutOfSight(t *testing.T) {
 				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
 				for _, s := range []*wireclient.Session{ours, native} {
 					for name, text := range map[string]string{"before": "INSERT INTO orders (a) VALUES (10)", "query": "INSERT INTO orders (a) SELECT 11"} {
-						r, err := s.Prepare(name, text)
-						assert.MustTrue(t, err == nil && r[0].Err == nil, "%v %v", err, r)
+						s.MustPrepare(t, name, text)
 					}
 					s.Must(t, "PREPARE n FROM 'INSERT INTO orders (a) VALUES (12)'", "INSERT INTO orders (a) VALUES (13)")
 				}

@@ -152,8 +152,7 @@ func checkUnseen(t *testing.T, db *sql.DB, errs []error, mayRefuse bool) {
 		assert.True(t, id.Int64 != 0, "a row has no id")
 	}
 	refused := mayRefuse && slices.ContainsFunc(errs, func(err error) bool { return strings.Contains(err.Error(), "idproxy") })
-	err := rows.Err()
-	assert.True(t, err == nil && n <= 1 && (n != 0 || refused), "%d rows, %v, errors %v", n, err, errs)
+	assert.True(t, rows.Err() == nil && n <= 1 && (n != 0 || refused), "%d rows, %v, errors %v", n, rows.Err(), errs)
 	for _, table := range []string{"orders", "log_1"} {
 		assert.Of(db.Exec("DELETE FROM " + table)).Must(t)
 	}
