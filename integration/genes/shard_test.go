@@ -195,8 +195,7 @@ func TestShardUnseen(t *testing.T) {
 	} {
 		harness.MustExec(t, w.direct, "DELETE FROM "+tt[0])
 		harness.MustExec(t, even, tt[1])
-		n := harness.Count(t, w.direct, "SELECT COUNT(*) FROM "+tt[0]+" WHERE NOT k%2<=>0")
-		assert.True(t, n != 0, "%s is guarded: say so", tt[1])
+		assert.True(t, harness.Count(t, w.direct, "SELECT COUNT(*) FROM "+tt[0]+" WHERE NOT k%2<=>0") != 0, "%s is guarded: say so", tt[1])
 	}
 }
 
@@ -250,8 +249,7 @@ func TestShardWide(t *testing.T) {
 		if stored == 0 {
 			harness.WantError(t, err, 1235, "key 7 here")
 		}
-		n := w.rows(t)
-		assert.True(t, n == stored, "%s: %d rows went in, want %d; %v", listener, n, stored, err)
+		assert.Equal(t, fmt.Sprintf("%s: %v, rows", listener, err), w.rows(t), stored)
 		harness.MustExec(t, w.direct, "DELETE FROM big")
 	}
 }
