@@ -120,15 +120,12 @@ rules:
 				s.Must(t, "INSERT INTO "+table.sent+" (a) VALUES (9)")
 				n++
 			}
-			prepared, err := s.Prepare("p", "INSERT INTO "+name+" (a) VALUES (?)")
-			assert.MustTrue(t, err == nil && prepared[0].Err == nil, "%v %v", err, prepared)
+			s.MustPrepare(t, "p", "INSERT INTO "+name+" (a) VALUES (?)")
 			for _, before := range []string{"DO 0", "DROP TABLE IF EXISTS nothing"} { // the second time the table is described anew
 				s.Must(t, before)
-				replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(10)}})
-				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+				s.MustExecute(t, "p", wireclient.Long(10))
 			}
-			got := direct.Value(t, "SELECT CONCAT(COUNT(*),' ',MIN(id)>="+fmt.Sprint(pair.SourceStart)+") FROM "+quoted)
-			assert.True(t, got == fmt.Sprintf("%d 1", n), "rows, all with ids: %s, want %d 1", got, n)
+			assert.Equal(t, "rows, all with ids", direct.Value(t, "SELECT CONCAT(COUNT(*),' ',MIN(id)>="+fmt.Sprint(pair.SourceStart)+") FROM "+quoted), fmt.Sprintf("%d 1", n))
 		})
 	}
 }
@@ -260,16 +257,13 @@ rules:
 				s.Must(t, statement.Replace("INSERT INTO <T> VALUES (NULL,13) AS fresh ON DUPLICATE KEY UPDATE a=fresh.a"))
 				n++
 			}
-			prepared, err := s.Prepare("p", statement.Replace("INSERT INTO <T> (<N>,a) VALUES (?,?)"))
-			assert.MustTrue(t, err == nil && prepared[0].Err == nil, "%v %v", err, prepared)
-			replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{{Kind: wireclient.Long(1).Kind, Null: true}, wireclient.Long(14)}})
-			assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+			s.MustPrepare(t, "p", statement.Replace("INSERT INTO <T> (<N>,a) VALUES (?,?)"))
+			s.MustExecute(t, "p", wireclient.Null(wireclient.Long(1).Kind), wireclient.Long(14))
 			if c.unquoted {
 				s.Must(t, strings.NewReplacer("<T>", fmt.Sprintf("c%d", i), "<N>", c.sent).Replace("INSERT INTO <T> (<N>,a) VALUES (NULL,15)"))
 				n++
 			}
-			got := direct.Value(t, fmt.Sprintf("SELECT CONCAT(COUNT(*),' ',MIN(`%s`)>=%d) FROM c%d", c.name, pair.SourceStart, i))
-			assert.True(t, got == fmt.Sprintf("%d 1", n+1), "rows, all with ids: %s, want %d 1", got, n+1)
+			assert.Equal(t, "rows, all with ids", direct.Value(t, fmt.Sprintf("SELECT CONCAT(COUNT(*),' ',MIN(`%s`)>=%d) FROM c%d", c.name, pair.SourceStart, i)), fmt.Sprintf("%d 1", n+1))
 		})
 	}
 }
@@ -334,14 +328,11 @@ rules:
 					s.Must(t, "DROP TABLE IF EXISTS nothing", // ends what is known of tables
 						"SET NAMES utf8mb4", "SET character_set_results="+charset+", @zero=0, @text='INSERT INTO t (a) VALUES (16)'", "PREPARE p FROM @text")
 					for _, tt := range resultTexts {
-						r := s.Must(t, tt.text)
-						assert.True(t, r.Affected == tt.rows, "%s: %d rows, want %d", tt.text, r.Affected, tt.rows)
+						assert.Equal(t, tt.text+": rows", s.Must(t, tt.text).Affected, tt.rows)
 					}
-					e := s.Fails(t, "INSERT INTO lacking VALUES (1)")
-					assert.True(t, e.Code == 1235, "through a view that lacks the column: %v", e)
+					assert.Equal(t, "through a view that lacks the column: error", s.Fails(t, "INSERT INTO lacking VALUES (1)").Code, 1235)
 					for _, table := range []string{"t", "texts", "genes", "uuids", "hidden", "named"} {
-						n := direct.Value(t, "SELECT COUNT(*) FROM "+table+" WHERE LENGTH(id)<4")
-						assert.True(t, n == "0", "%s: %s rows without an id", table, n)
+						assert.Equal(t, table+": rows without an id", direct.Value(t, "SELECT COUNT(*) FROM "+table+" WHERE LENGTH(id)<4"), "0")
 						direct.Must(t, "DELETE FROM "+table)
 					}
 				})
@@ -369,8 +360,7 @@ func TestTimeLimits(t *testing.T) {
 		s.Must(t, set)
 		e := s.Fails(t, long)
 		assert.MustTrue(t, e.Code == code, "the query alone: %v, want %d: the test proves nothing", e, code)
-		prepared, err := s.Prepare("p", "INSERT INTO t (a) "+long)
-		assert.MustTrue(t, err == nil && prepared[0].Err == nil, "%v %v", err, prepared)
+		s.MustPrepare(t, "p", "INSERT INTO t (a) "+long)
 		runs := []func() ([]wireclient.Reply, error){
 			func() ([]wireclient.Reply, error) { return s.Query("INSERT INTO t (a) " + long) },
 			func() ([]wireclient.Reply, error) { return s.Execute("p", wireclient.Execution{}) },
@@ -381,8 +371,7 @@ func TestTimeLimits(t *testing.T) {
 		}
 		for _, run := range runs {
 			replies := assert.Of(run()).Must(t)
-			e := replies[0].Err
-			assert.True(t, e == nil || server.Kind != servers.MySQL, "%v", e)
+			assert.True(t, replies[0].Err == nil || server.Kind != servers.MySQL, "%v", replies[0].Err)
 		}
 		assert.Equal(t, "rows", wireclient.Open(t, server.Addr, w.DB).Value(t, "SELECT COUNT(*) FROM t"), want)
 	})

@@ -206,11 +206,9 @@ func TestCharsetOfLoginIgnored(t *testing.T) {
 	})
 	w := newModeWorlds(t, server)
 	enter := func(world *modeWorld) *wireclient.Session { return world.open(t, login{collation: "gbk_chinese_ci"}) }
-	got := enter(w.native).Value(t, "SELECT @@character_set_client")
-	assert.MustTrue(t, got == "latin1", "the session has %s: the test proves nothing", got)
+	assert.MustEqual(t, "the session, without which the test proves nothing, has", enter(w.native).Value(t, "SELECT @@character_set_client"), "latin1")
 	w.mistaking.fake.Charset = rewriter.GBK // what the login says
-	m := w.compare(t, "login ignored", enter, wayTexts)
-	assert.True(t, m.differs != 0, "no text differs when the login is believed: the test proves nothing")
+	assert.True(t, w.compare(t, "login ignored", enter, wayTexts).differs != 0, "no text differs when the login is believed: the test proves nothing")
 }
 
 // TestIncrement holds that the ids of a statement are apart as auto_increment_increment says,
