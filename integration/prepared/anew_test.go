@@ -62,8 +62,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	}
 	byName := func() {
 		t.Helper()
-		r := w.Must(t, "EXECUTE n")
-		assert.MustTrue(t, r.InsertID == next, "EXECUTE n: insert id %d, want %d", r.InsertID, next)
+		assert.MustEqual(t, "EXECUTE n: insert id", w.Must(t, "EXECUTE n").InsertID, next)
 		next++
 		w.Must(t, "DELETE FROM t")
 	}
@@ -100,8 +99,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	w.Must(t, "DROP TABLE t")
 	r := w.execute(t, named, []byte{0, 0}, []byte{1, 'x'})
 	assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NO_SUCH_TABLE, "without its table: %+v", r[0])
-	e := w.Fails(t, "EXECUTE n")
-	assert.MustTrue(t, e.Code == mysql.ER_NO_SUCH_TABLE, "EXECUTE n without its table: %v", e)
+	assert.MustEqual(t, "EXECUTE n without its table: error", w.Fails(t, "EXECUTE n").Code, mysql.ER_NO_SUCH_TABLE)
 	w.Must(t, "CREATE TABLE t (x INT, id BIGINT PRIMARY KEY, a VARCHAR(20))")
 	inserts(named)
 	byName()
@@ -181,8 +179,7 @@ func TestPreparedAnewElsewhere(t *testing.T) {
 			w.Must(t, "DELETE FROM "+db+".t")
 		}
 		if server.Kind == servers.MariaDB {
-			r := w.Must(t, "EXECUTE n")
-			assert.True(t, r.InsertID >= 1000, "%+v", r)
+			assert.GreaterOrEqual(t, "EXECUTE n: insert id", w.Must(t, "EXECUTE n").InsertID, 1000)
 		}
 		got := w.Value(t, "SELECT CONCAT(DATABASE(), '/', @@sql_mode)")
 		assert.True(t, got == other+"/STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES" || got == other+"/NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES", "the session is in %s", got)
@@ -229,7 +226,6 @@ func TestPreparedAnewPipelined(t *testing.T) {
 				assert.MustTrue(t, err == nil && r[0].Err == nil, "%v %v", err, r)
 			}
 		}
-		got := w.Value(t, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id)) FROM t")
-		assert.True(t, got == "12 11", "rows %s, want 12 with consecutive ids", got)
+		assert.Equal(t, "rows, with consecutive ids", w.Value(t, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id)) FROM t"), "12 11")
 	})
 }

@@ -28,8 +28,7 @@ func TestExecuteMiscounted(t *testing.T) {
 			}
 		}
 		w.Must(t, "RENAME TABLE t TO elsewhere")
-		e := w.Fails(t, "EXECUTE resting")
-		assert.True(t, e.Code == 1210, "without its table: %v", e)
+		assert.Equal(t, "without its table: error", w.Fails(t, "EXECUTE resting").Code, 1210)
 		w.Must(t, "RENAME TABLE elsewhere TO t", "ALTER TABLE t ADD b INT")
 		for text, want := range map[string]uint16{"EXECUTE filled": 1210, "EXECUTE filled USING @a": 1136} {
 			if r, err := w.Query(text); err != nil || errorCode(r) != want {
@@ -191,8 +190,7 @@ func TestSelectTooLarge(t *testing.T) {
 				before := statements()
 				r = w.execute(t, id, long)
 				assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NET_PACKET_TOO_LARGE, "%s: %+v", text, r[0])
-				after := statements()
-				assert.True(t, after == before, "%s: the server has %s statements, before %s", text, after, before)
+				assert.Equal(t, text+": statements of the server", statements(), before)
 				r = w.execute(t, id, []byte{0, 0, 1, 'x'})
 				assert.MustTrue(t, r[0].Err == nil, "%v %v", text, r[0].Err)
 			}
@@ -246,8 +244,7 @@ func TestByPosition(t *testing.T) {
 		s.Must(t, "INSERT INTO orders (note) VALUES (7)")
 		before := questions()
 		s.Must(t, "INSERT INTO orders (note) VALUES (7)", "INSERT INTO orders SET note = 7")
-		after := questions()
-		assert.True(t, after == before, "%s statements were prepared, then %s", before, after)
+		assert.Equal(t, "statements that were prepared", questions(), before)
 	})
 }
 

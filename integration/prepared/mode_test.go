@@ -51,8 +51,7 @@ func executeUnder(t *testing.T, s *wireclient.Session, kind servers.Kind, text s
 		r := replies[0]
 		assert.True(t, r.Err == nil && r.InsertID >= pair.SourceStart, "%s: id %d, %v", text, r.InsertID, r.Err)
 	}
-	after := anew(t, s, kind)
-	assert.True(t, after == before, "%s: the server prepared statements anew %s times, before that %s", text, after, before)
+	assert.Equal(t, text+": statements that the server prepared anew", anew(t, s, kind), before)
 }
 
 // anew returns how many statements the server has prepared anew in the session; MariaDB does not

@@ -112,11 +112,9 @@ rules:     [{table: %[2]s.t, column: id, source: ids}, {table: "%[2]s.*", column
 				t.Fatal(err, replies)
 			}
 			replies := assert.Of(s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})).Must(t)
-			e := replies[0].Err
-			assert.True(t, e == nil, "execution %d: %v", i, e)
+			assert.True(t, replies[0].Err == nil, "execution %d: %v", i, replies[0].Err)
 		}
-		n := s.Value(t, "SELECT COUNT(*) FROM t WHERE nr = 0")
-		assert.True(t, n == "1", "%s rows without a number went in, want the one of before", n)
+		assert.Equal(t, "rows without a number went in, one of them before", s.Value(t, "SELECT COUNT(*) FROM t WHERE nr = 0"), "1")
 	})
 }
 
