@@ -77,8 +77,7 @@ rules:     [{table: "*.orders", column: id, source: ids}]
 		if len(got) != 2 || got[0].InsertID != 1000 || got[0].Status&gomysql.SERVER_MORE_RESULTS_EXISTS == 0 || got[1].Err == nil || got[1].Err.Code != 1235 {
 			t.Errorf("replies %+v; want the first row's, then error 1235", got)
 		}
-		n := c.Value(t, "SELECT GROUP_CONCAT(u) FROM orders")
-		assert.True(t, n == "1", "rows %s; want the first alone", n)
+		assert.Equal(t, "rows, the first alone", c.Value(t, "SELECT GROUP_CONCAT(u) FROM orders"), "1")
 	})
 }
 
@@ -124,8 +123,7 @@ rules: [{table: %s.t, column: id, source: ids, last_insert_id: packet}]
 				t.Errorf("the server was sent %s", row[0])
 			}
 		}
-		got := log.Value(t, "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '%INSERT INTO t (a,`id`)%'")
-		assert.True(t, got != "0", "the log has no INSERT: the test proves nothing")
+		assert.True(t, log.Value(t, "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '%INSERT INTO t (a,`id`)%'") != "0", "the log has no INSERT: the test proves nothing")
 	})
 }
 

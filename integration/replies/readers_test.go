@@ -137,8 +137,7 @@ func TestReturnedRowsDeleted(t *testing.T) {
 	for range 200 {
 		id := s.Value(t, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2 RETURNING id")
 		other.Must(t, "DELETE FROM t")
-		last := s.Value(t, "SELECT LAST_INSERT_ID()")
-		assert.MustTrue(t, last == id, "LAST_INSERT_ID() is %s behind %s", last, id)
+		assert.MustEqual(t, "LAST_INSERT_ID()", s.Value(t, "SELECT LAST_INSERT_ID()"), id)
 	}
 }
 
