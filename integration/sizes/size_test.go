@@ -22,10 +22,7 @@ import (
 func bigServers(t *testing.T) []*servers.Server {
 	t.Helper()
 	options := servers.Options{Args: []string{"--max-allowed-packet=200M"}}
-	return []*servers.Server{
-		harness.StartServer(t, servers.MariaDB, options),
-		harness.StartServer(t, servers.MySQL, options),
-	}
+	return []*servers.Server{harness.StartServer(t, servers.MariaDB, options), harness.StartServer(t, servers.MySQL, options)}
 }
 
 // openBig opens a pool of one connection whose packets may be of any size. The driver checks the
@@ -98,8 +95,7 @@ func TestStatementSizes(t *testing.T) {
 					r := harness.MustExec(t, db, insertOf(t, size.rows, size.size))
 					insertID, _ := r.LastInsertId() // never an error with this driver
 					var count, first, last, lastID int64
-					row := db.QueryRow("SELECT COUNT(*), MIN(id), MAX(id), LAST_INSERT_ID() FROM t")
-					assert.Must(t, row.Scan(&count, &first, &last, &lastID))
+					assert.Must(t, db.QueryRow("SELECT COUNT(*), MIN(id), MAX(id), LAST_INSERT_ID() FROM t").Scan(&count, &first, &last, &lastID))
 					if count != int64(size.rows) || last-first != count-1 || insertID != first || lastID != first {
 						t.Errorf("%d rows with ids %d to %d, insert id %d, LAST_INSERT_ID() %d; want %d consecutive ones and the first of them twice",
 							count, first, last, insertID, lastID, size.rows)
@@ -244,8 +240,7 @@ func TestLargeFrames(t *testing.T) {
 		} {
 			value := payload - 1 - len(head) - len(tail)
 			r := s.Must(t, head+strings.Repeat("y", value)+tail)
-			got, want := s.Value(t, "SELECT CONCAT_WS(' ', id, LENGTH(a)) FROM t"), fmt.Sprintf("%d %d", r.InsertID, value)
-			assert.True(t, got == want, "%d bytes: row %s (id, length), want %s", payload, got, want)
+			assert.Equal(t, fmt.Sprintf("%d bytes: row (id, length)", payload), s.Value(t, "SELECT CONCAT_WS(' ', id, LENGTH(a)) FROM t"), fmt.Sprintf("%d %d", r.InsertID, value))
 			s.Must(t, "DELETE FROM t")
 		}
 	})
@@ -266,10 +261,8 @@ func TestLargeStatementLimit(t *testing.T) {
 		}
 	}
 	sql, rows := rowsOf("free", 20*harness.MiB)
-	r := l.single().Must(t, sql)
-	assert.True(t, r.Affected == uint64(rows), "without a rule: %d rows, want %d: nothing is held, so nothing is limited", r.Affected, rows)
-	got := l.direct.Value(t, "SELECT GROUP_CONCAT(DISTINCT a) FROM t")
-	assert.True(t, got == "fits", "rows %q, want only those that fit", got)
+	assert.Equal(t, "rows without a rule, where nothing is held, so nothing is limited", l.single().Must(t, sql).Affected, uint64(rows))
+	assert.Equal(t, "rows", l.direct.Value(t, "SELECT GROUP_CONCAT(DISTINCT a) FROM t"), "fits")
 }
 
 // TestLargerThanServerAccepts: a statement that only its ids make larger than max_allowed_packet
@@ -291,8 +284,7 @@ func TestLargerThanServerAccepts(t *testing.T) {
 			for name, sql := range map[string]string{"one row": one("t", limit-20), "many rows in a small text": many} {
 				e := s.Fails(t, sql)
 				assert.True(t, e.Code == gomysql.ER_NET_PACKET_TOO_LARGE && strings.Contains(e.Message, "max_allowed_packet"), "%s: %v, want 1153 that names max_allowed_packet", name, e)
-				got := s.Value(t, "SELECT COUNT(*) FROM t")
-				assert.True(t, got == "0", "%s: %s rows went in", name, got)
+				assert.Equal(t, name+": rows", s.Value(t, "SELECT COUNT(*) FROM t"), "0")
 			}
 			s.Must(t, one("free", limit-20), one("t", limit-60))
 		})
