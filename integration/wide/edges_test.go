@@ -58,14 +58,12 @@ func TestWideRefused(t *testing.T) {
 			assert.True(t, err == nil && replies[0].Err != nil && replies[0].Err.Code == 1235, "%s: a prepared INSERT ... SELECT: %v, %+v", session, err, replies)
 		}
 		for _, table := range []string{"number", "narrow", "bytes", "body", "sixteen", "wide", "t", "strict"} {
-			n := direct.Value(t, "SELECT COUNT(*) FROM "+table)
-			assert.True(t, n == "0", "%s: %s rows went in", table, n)
+			assert.Equal(t, table+": rows", direct.Value(t, "SELECT COUNT(*) FROM "+table), "0")
 		}
 		s := wireclient.Open(t, addr, db)
 		s.Must(t, "INSERT INTO strict VALUES (1,NULL)", "INSERT INTO t VALUES (1,'own'),(2,''),(3,0),(4,CONCAT('a','b'))")
 		for a, want := range []string{"own", "", "0", "ab"} {
-			got := direct.Value(t, fmt.Sprintf("SELECT pid FROM t WHERE a=%d", a+1))
-			assert.True(t, got == want, "%q is stored as %q", want, got)
+			assert.Equal(t, "stored", direct.Value(t, fmt.Sprintf("SELECT pid FROM t WHERE a=%d", a+1)), want)
 		}
 	})
 }
@@ -104,8 +102,7 @@ func TestWideBound(t *testing.T) {
 		direct.Must(t, "CREATE TABLE b (a INT, pid BINARY(16))", "CREATE TABLE t (a INT, pid CHAR(36))")
 		s.Must(t, "SET character_set_client=latin1, character_set_connection=utf8mb4")
 		for _, table := range []string{"b", "t"} {
-			replies, err := s.Prepare(table, "INSERT INTO "+table+" VALUES (?,?)")
-			assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+			s.MustPrepare(t, table, "INSERT INTO "+table+" VALUES (?,?)")
 		}
 		pieces := wireclient.Argument{Kind: mysql.MYSQL_TYPE_BLOB, Chunks: []string{own[:7], own[7:]}}
 		for i, e := range []struct {
