@@ -114,8 +114,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		diff := cmp.Diff(tt.want, tt.server.asked)
-		assert.True(t, diff == "", "%s: questions (-want +got):\n%s", name, diff)
+		assert.NoDiff(t, name+": questions", cmp.Diff(tt.want, tt.server.asked))
 		assert.True(t, (f.Err != nil) == (tt.err != 0) && (f.Err == nil || f.Err.Code == tt.err), "%s: refused by %v, want %d", name, f.Err, tt.err)
 		base, err := f.Series("id", rewriter.Name{})
 		assert.True(t, err == nil && string(base.Table) == tt.base, "%s: the ids are of the series of %q, %v; want %q", name, base.Table, err, tt.base)
@@ -139,8 +138,7 @@ func TestHeldQuery(t *testing.T) {
 		{false, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN (4503599627370496,4503599627370497)"},
 		{true, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN ('4503599627370496','4503599627370497')"},
 	} {
-		got := HeldQuery("shop", "orders", rule.Column{Name: "i`d", Text: tt.text}, []uint64{1 << 52, 1<<52 + 1})
-		assert.True(t, got == tt.want, "%s, want %s", got, tt.want)
+		assert.Equal(t, "the question", HeldQuery("shop", "orders", rule.Column{Name: "i`d", Text: tt.text}, []uint64{1 << 52, 1<<52 + 1}), tt.want)
 	}
 }
 
@@ -149,8 +147,7 @@ func TestParseGreatest(t *testing.T) {
 		assert.Of(parseGreatest(in)).Equal(t, fmt.Sprintf("parseGreatest(%q)", in), want)
 	}
 	for _, in := range []string{"x", "1.5", "18446744073709551616"} {
-		got, err := parseGreatest(in)
-		assert.True(t, err != nil, "parseGreatest(%q) = %d; want an error", in, got)
+		assert.Of(parseGreatest(in)).Fails(t, fmt.Sprintf("parseGreatest(%q)", in), "")
 	}
 }
 
