@@ -246,8 +246,7 @@ func TestDue(t *testing.T) {
 			t.Errorf("%s: %v, server %q", what, err, c.toServer)
 		}
 	}
-	c := begin(t, Sides{TLS, Plain}, "dialog") // named by the client, and no switch
-	assert.Equal(t, "a question for the password: verdict", c.login.FromServer([]byte("\x02Password: ")), Refused)
+	assert.Equal(t, "a question for the password: verdict", begin(t, Sides{TLS, Plain}, "dialog").login.FromServer([]byte("\x02Password: ")), Refused)
 }
 
 // FuzzLogin plays packets of hostile clients and servers. Neither ends the program, no password that
