@@ -3,6 +3,7 @@ package infile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -112,12 +113,10 @@ func TestEditErrors(t *testing.T) {
 	assert.NoError(t, Edit(iotest.TruncateWriter(nil, 0), strings.NewReader(""), f, &counter{}), "nothing to write")
 	last := form(func(f *Format) { f.Columns[0].Field, f.Fields, f.Enclosed = 2, 3, '"' })
 	for _, in := range []string{"a\n", "a,\"b", "a,b\\"} {
-		_, err := edited(last, in)
-		assert.True(t, errors.Is(err, ErrShortLine), "%q: %v, want ErrShortLine", in, err)
+		assert.Of(edited(last, in)).ErrorIs(t, fmt.Sprintf("%q", in), ErrShortLine)
 	}
 	for _, in := range []string{"a\x83\n", "a|\n"} { // what goes behind would be taken for a part of it
-		_, err := edited(form(func(f *Format) { f.Columns[0].Field, f.FieldTerm, f.Charset = 1, []byte("||"), SJIS }), in)
-		assert.True(t, errors.Is(err, ErrShortLine), "%q: %v, want ErrShortLine", in, err)
+		assert.Of(edited(form(func(f *Format) { f.Columns[0].Field, f.FieldTerm, f.Charset = 1, []byte("||"), SJIS }), in)).ErrorIs(t, fmt.Sprintf("%q", in), ErrShortLine)
 	}
 	for _, in := range []string{strings.Repeat("0", 1025) + ",a", strings.Repeat("0", 1<<20)} {
 		assert.Of(edited(form(func(f *Format) { f.Columns[0].Field = 0 }), in)).ErrorIs(t, "long id", ErrLongID)
