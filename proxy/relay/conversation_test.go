@@ -51,10 +51,7 @@ func TestQuestionsForgetNoTables(t *testing.T) {
 		name string
 		sees Watcher
 		want int
-	}{
-		{"the client's", nil, 1},
-		{"our own", &HiddenReply{Kind: HiddenAsk, Answer: &Answer{Done: make(chan struct{})}}, 0},
-	} {
+	}{{"the client's", nil, 1}, {"our own", &HiddenReply{Kind: HiddenAsk, Answer: &Answer{Done: make(chan struct{})}}, 0}} {
 		k := newTalk(t, 0, atOnce)
 		forgotten := 0
 		k.c.TablesChanged = func() { forgotten++ }
@@ -92,8 +89,7 @@ func TestQueueGivesBack(t *testing.T) {
 			q.push(Pending{status: uint16(i)})
 		}
 		for i := range n {
-			got := q.At(0).status
-			assert.MustTrue(t, got == uint16(i), "of %d, number %d comes as the %d.", n, got, i)
+			assert.MustEqual(t, fmt.Sprintf("of %d, number %d comes as", n, i), q.At(0).status, uint16(i))
 			q.Pop()
 		}
 		assert.True(t, len(q.ring) <= keptRing, "after %d commands there is room for %d", n, len(q.ring))

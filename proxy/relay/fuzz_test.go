@@ -82,8 +82,7 @@ func FuzzRequests(f *testing.F) {
 				t.Errorf("%x went to the server as %x", in, k.toServer)
 			}
 			// A command without text is waited for up to maxNote.
-			most := max(k.requests.Limit, maxNote) + 2*wire.HeaderLen
-			assert.True(t, len(k.client) <= most, "%d bytes kept", len(k.client))
+			assert.LessOrEqual(t, "bytes kept", len(k.client), max(k.requests.Limit, maxNote)+2*wire.HeaderLen)
 		}
 		if whole.refused > 0 || cut.refused > 0 || whole.requests.dropping || cut.requests.dropping {
 			return // how much of such a command goes on before it is known to be too large is left open
@@ -96,8 +95,7 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		assert.True(t, fmt.Sprintf("%q", whole.held) == fmt.Sprintf("%q", cut.held), "held at once %q, in pieces %q", whole.held, cut.held)
-		a, b := whole.requestsOutcome(), cut.requestsOutcome()
-		assert.True(t, a == b, "at once %s; in pieces %s", a, b)
+		assert.Equal(t, "in pieces, not at once", cut.requestsOutcome(), whole.requestsOutcome())
 	})
 }
 
@@ -165,8 +163,7 @@ func FuzzReplies(f *testing.F) {
 		}
 		whole, cut := run(atOnce), run(randomly(seed))
 		assert.True(t, bytes.Equal(whole.toClient, cut.toClient), "at once %x, in pieces %x", whole.toClient, cut.toClient)
-		a, b := whole.repliesOutcome(), cut.repliesOutcome()
-		assert.True(t, a == b, "at once %s; in pieces %s", a, b)
+		assert.Equal(t, "in pieces, not at once", cut.repliesOutcome(), whole.repliesOutcome())
 		changes := caps&(1<<7) != 0
 		for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 			p := fuzzPending(sent[i], sent[i+1])

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -81,8 +82,7 @@ func TestInsertIDPatched(t *testing.T) {
 func TestInsertIDPatchedByResult(t *testing.T) {
 	const more = mysql.SERVER_MORE_RESULTS_EXISTS
 	eachWay(t, 0, func(k *talk) {
-		k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(
-			generated(1, 300), explicit(3, 9))})
+		k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(generated(1, 300), explicit(3, 9))})
 		k.fromServer(relayPacket(1, relayOkPayload(1, 5, more)))
 		k.fromServer(relayPacket(2, relayOkPayload(2, 0, more)))
 		k.fromServer(relayPacket(3, []byte{1}))
@@ -339,8 +339,7 @@ func TestQueue(t *testing.T) {
 			next++
 		}
 		for q.Len > round%3 {
-			got := q.At(0).SeqDelta
-			assert.MustTrue(t, got == want, "round %d: %d comes first; want %d", round, got, want)
+			assert.MustEqual(t, fmt.Sprintf("round %d: the first", round), q.At(0).SeqDelta, want)
 			q.Pop()
 			want++
 		}
