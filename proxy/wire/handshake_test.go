@@ -179,8 +179,7 @@ func TestBlank(t *testing.T) {
 			r := assert.Of(ParseResponse(tt.in, 0)).Must(t)
 			r.Blank()
 		}
-		diff := cmp.Diff(tt.want, tt.in)
-		assert.True(t, diff == "", "(-want +got):\n%s", diff)
+		assert.NoDiff(t, "blanked", cmp.Diff(tt.want, tt.in))
 	}
 }
 

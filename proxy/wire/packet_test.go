@@ -43,8 +43,7 @@ func TestAppendPacket(t *testing.T) {
 			assert.MustEqual(t, "bytes behind the last frame", len(rest), 0)
 			size, sum, ok := Packet(b)
 			assert.True(t, size == len(b) && sum == tt.n && ok, "Packet = %d, %d, %v; want %d, %d, true", size, sum, ok, len(b), tt.n)
-			got := Join(b)
-			assert.True(t, bytes.Equal(got, payload), "Join gave %d bytes that differ from the payload of %d", len(got), tt.n)
+			assert.True(t, bytes.Equal(Join(b), payload), "Join gives other bytes than the payload of %d", tt.n)
 		})
 	}
 }
