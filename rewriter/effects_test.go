@@ -49,8 +49,7 @@ func TestSetsLastID(t *testing.T) {
 		"SET insert_id=5":                             true,
 		"SELECT @@insert_id":                          true,
 	} {
-		head, _ := ReadHead([]byte(sql), Mode{})
-		assert.Equal(t, sql, head.Effects([]byte(sql))&SetsLastID != 0, want)
+		assert.Equal(t, sql, headOf(sql, Mode{}).Effects([]byte(sql))&SetsLastID != 0, want)
 	}
 }
 
@@ -74,8 +73,7 @@ func TestEffects(t *testing.T) {
 		"DO f(1)":                              SetsNumbering,
 		"CREATE INDEX i ON t (a)":              0,
 	} {
-		head, _ := ReadHead([]byte(sql), Mode{})
-		assert.Equal(t, sql, head.Effects([]byte(sql)), want)
+		assert.Equal(t, sql, headOf(sql, Mode{}).Effects([]byte(sql)), want)
 	}
 }
 

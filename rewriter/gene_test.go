@@ -137,8 +137,7 @@ func TestGenesRefused(t *testing.T) {
 		if tt.rule == byCRC32 {
 			table = textKey
 		}
-		_, err := readGenes(tt.in, Mode{Version: 70000}, tt.rule, table)
-		assert.Fails(t, tt.in, err, tt.want)
+		assert.Of(readGenes(tt.in, Mode{Version: 70000}, tt.rule, table)).Fails(t, tt.in, tt.want)
 	}
 }
 

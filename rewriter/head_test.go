@@ -25,6 +25,12 @@ func show(h Head) string {
 	return s
 }
 
+// headOf is the head of a whole text.
+func headOf(text string, m Mode) Head {
+	head, _ := ReadHead([]byte(text), m)
+	return head
+}
+
 func TestReadHead(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"SELECT 1", "other"},

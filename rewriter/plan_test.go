@@ -25,6 +25,12 @@ func rewrite(in string, m Mode, r *rule.Rule, table *rule.Table) (string, *Plan)
 	return string(p.Append(nil, []byte(in), planIDs(p))), p
 }
 
+// rewritten is the text that rewrite returns.
+func rewritten(in string, m Mode, r *rule.Rule, table *rule.Table) string {
+	text, _ := rewrite(in, m, r, table)
+	return text
+}
+
 // statement is a text in the default mode for the rule of most tests.
 func statement(text []byte) *Statement { return &Statement{Text: text, Rules: []*rule.Rule{testRule}} }
 
@@ -85,8 +91,7 @@ func TestPlan(t *testing.T) {
 		{"INSERT INTO t (id,a) VALUES (0,@@`identity`),(900,1)", "INSERT INTO t (a,`id`) VALUES (@@`identity`,77),(1,900+0*LAST_INSERT_ID(77))"},
 	}
 	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, nil)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{MariaDB: true}, testRule, nil), tt.want)
 	}
 }
 
@@ -108,8 +113,7 @@ func TestPlanWithoutColumnList(t *testing.T) {
 		{"INSERT INTO t VALUES (NULL,@@identity,1)", &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII"},
 	}
 	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, tt.table)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{MariaDB: true}, testRule, tt.table), tt.want)
 	}
 }
 
@@ -120,8 +124,7 @@ func TestPlanEmptyRows(t *testing.T) {
 		"REPLACE t () VALUES ROW()":           "REPLACE t (`id`) VALUES ROW(LAST_INSERT_ID(77))",
 		"INSERT INTO t VALUES ROW(),ROW(1,2)": "error: " + ErrRefusedByServer.Error(),
 	} {
-		got, _ := rewrite(in, Mode{}, testRule, idFirst)
-		assert.True(t, got == want, "%s\n gives %s\n want  %s", in, got, want)
+		assert.Equal(t, in, rewritten(in, Mode{}, testRule, idFirst), want)
 	}
 }
 
@@ -179,8 +182,7 @@ func TestPlanRefusals(t *testing.T) {
 		{"INSERT INTO t (id,a) VALUES (NULL)", refused},
 	}
 	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
-		assert.True(t, got == "error: "+tt.want, "%s\n gives %s\n want  error: %s", tt.in, got, tt.want)
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, nil), "error: "+tt.want)
 	}
 }
 
@@ -214,8 +216,7 @@ func TestPlanModes(t *testing.T) {
 		{"column beyond ASCII", "INSERT INTO t (a) VALUES (1)", Mode{}, &rule.Rule{Column: "ïd"}, "error: column name beyond ASCII"},
 	}
 	for _, tt := range tests {
-		got, _ := rewrite(tt.in, tt.mode, tt.rule, nil)
-		assert.True(t, got == tt.want, "%s: %q\n gives %q\n want  %q", tt.name, tt.in, got, tt.want)
+		assert.Equal(t, tt.name+": "+tt.in, rewritten(tt.in, tt.mode, tt.rule, nil), tt.want)
 	}
 }
 

@@ -70,8 +70,7 @@ func TestPrepare(t *testing.T) {
 			if string(got.Text) != tt.out || roles(got.Parameters) != tt.want {
 				t.Errorf("got  %s with %s\nwant %s with %s", got.Text, roles(got.Parameters), tt.out, tt.want)
 			}
-			client := strings.Count(tt.want, "v") + strings.Count(tt.want, "b")
-			assert.Equal(t, "parameters of the client", got.Client, client)
+			assert.Equal(t, "parameters of the client", got.Client, strings.Count(tt.want, "v")+strings.Count(tt.want, "b"))
 		})
 	}
 }

@@ -150,8 +150,7 @@ func TestHeadReading(t *testing.T) {
 		"a copy":           func() string { return of([]byte(string(text)), Mode{}) },
 		"a text of no one": func() string { return of(nil, Mode{}) + "a" },
 	} {
-		got := again()
-		assert.True(t, got == "a", "%s: got table %s", what, got)
+		assert.Equal(t, fmt.Sprintf("%s: table", what), again(), "a")
 	}
 	copy(text, "INSERT INTO b")
 	r.Forget()
