@@ -115,8 +115,7 @@ func TestComparisonHasTeeth(t *testing.T) {
 		for i := range ids {
 			ids[i] = 77 + uint64(i)
 		}
-		got := p.Append(nil, s.Text, [][]uint64{ids})
-		assert.True(t, string(got) == tt.fine, "%s\n gives %s\n want  %s", tt.before, got, tt.fine)
+		assert.Equal(t, tt.before, string(p.Append(nil, s.Text, [][]uint64{ids})), tt.fine)
 		for i, after := range append([]string{tt.fine}, tt.wrong...) {
 			err := compareTexts(s, p, after, [][]uint64{ids})
 			assert.True(t, (err == nil) == (i == 0), "%s\n gives %s\n %v", tt.before, after, err)
@@ -215,8 +214,7 @@ func TestReduce(t *testing.T) {
 		{"INSERT INTO t SET a=/**/1 -- x", "INSERT INTO t SET a= 1"},
 	} {
 		s, p := read(t, tt.in)
-		got := string(p.Reduce(s).Text)
-		assert.True(t, strings.TrimSpace(got) == tt.want, "%.60s gives %q, want %q", tt.in, got, tt.want)
+		assert.Equal(t, fmt.Sprintf("%.60s", tt.in), strings.TrimSpace(string(p.Reduce(s).Text)), tt.want)
 	}
 	s := &rewriter.Statement{Text: []byte("INSERT INTO t (a\x95\x5C) VALUES ('\x95\x5C')"), Mode: rewriter.Mode{Charset: rewriter.SJIS}, Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
@@ -233,8 +231,7 @@ func TestReaderOfMuch(t *testing.T) {
 	if err := r.Check(s, p); err != nil || r.Agreed.Load() != 1 {
 		t.Fatalf("%v, agreed %d", err, r.Agreed.Load())
 	}
-	got := p.Reduce(s)
-	assert.True(t, len(got.Text) <= 100, "reduced to %d bytes", len(got.Text))
+	assert.LessOrEqual(t, "bytes that are left", len(p.Reduce(s).Text), 100)
 }
 
 // Nesting and width that servers may refuse must not hold the proxy up, nor end it.
@@ -366,8 +363,7 @@ func TestWideComparisonHasTeeth(t *testing.T) {
 			t.Errorf("%s: %v", tt.before, err)
 			continue
 		}
-		got := p.Append(nil, s.Text, ids)
-		assert.True(t, string(got) == tt.fine, "%s\n gives %s\n want  %s", tt.before, got, tt.fine)
+		assert.Equal(t, tt.before, string(p.Append(nil, s.Text, ids)), tt.fine)
 		for i, after := range append([]string{tt.fine}, tt.wrong...) {
 			err := compareTexts(s, p, after, ids)
 			assert.True(t, (err == nil) == (i == 0), "%s\n gives %s\n %v", tt.before, after, err)
