@@ -151,10 +151,8 @@ type mixedWorld struct {
 func newMixedWorld(t *testing.T, server *servers.Server, wide bool) *mixedWorld {
 	t.Helper()
 	w := &mixedWorld{server: server, db: harness.Database(t, server), other: harness.Database(t, server), wide: wide}
-	w.proxy = harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {numbers: {segment: {start: 1000}}, wide: {uuidv7: {}}}
-rules: [{table: "%s.*", column: id, source: %s}]
-`, server.Addr, w.db, map[bool]string{false: "numbers", true: "wide"}[wide]))
+	w.proxy = harness.StartFilling(t, server.Addr, "numbers: {segment: {start: 1000}}, wide: {uuidv7: {}}",
+		fmt.Sprintf(`{table: "%s.*", column: id, source: %s}`, w.db, map[bool]string{false: "numbers", true: "wide"}[wide]))
 	if server.Kind == servers.MariaDB {
 		wireclient.Open(t, server.Addr, w.db).Must(t, "CREATE SEQUENCE s")
 		wireclient.Open(t, server.Addr, w.other).Must(t, "CREATE SEQUENCE s")
