@@ -67,10 +67,8 @@ var unseenScripts = []unseenScript{
 func TestUnseenState(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		name := harness.Database(t, server)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {}}}
-rules: [{table: %[2]s.orders, column: id, source: ids}, {table: "%[2]s.log_*", column: id, source: ids}]
-`, server.Addr, name))
+		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
+			fmt.Sprintf(`{table: %s.orders, column: id, source: ids}, {table: "%[1]s.log_*", column: id, source: ids}`, name))
 		direct := harness.Open(t, server.Config(name), "")
 		prepareUnseen(t, direct, server, name)
 		for _, script := range unseenScripts {
