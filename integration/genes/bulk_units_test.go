@@ -93,11 +93,7 @@ func TestBulkUnitResults(t *testing.T) {
 	t.Parallel()
 	server := harness.NewerMariaDB(t)
 	direct, proxied := harness.Database(t, server), harness.Database(t, server)
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: 1000}}}
-rules:     [{table: "*.orders", column: id, source: ids}]
-`, server.Addr))
+	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
 	for db, auto := range map[string]string{direct: "AUTO_INCREMENT", proxied: ""} {
 		runTexts(t, server, db, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY "+auto+", u INT UNIQUE)", "CREATE TABLE log (u INT)")
 	}
@@ -200,11 +196,7 @@ func runTexts(t *testing.T, server *servers.Server, db string, texts ...string) 
 func TestBulkGenes(t *testing.T) {
 	server := harness.NewerMariaDB(t)
 	db := harness.Database(t, server)
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {}}}
-rules:     [{table: "*.orders", column: id, source: ids, gene: {column: u, bits: 8, by: mod}}]
-`, server.Addr))
+	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}", `{table: "*.orders", column: id, source: ids, gene: {column: u, bits: 8, by: mod}}`)
 	runTexts(t, server, db, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNSIGNED)")
 	c := unitSession(proxy.Addr("a"), db, 0)
 	defer c.Conn.Close()
