@@ -103,11 +103,7 @@ func TestLoadDataProtocol(t *testing.T) {
 func TestLoadDataMemory(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		db := harness.Database(t, s)
-		proxy := harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {}}}
-rules:     [{table: %s.*, column: id, source: ids}]
-`, s.Addr, db)})
+		proxy := harness.Start(t, harness.Spec{Plain: true, Config: harness.Filling(s.Addr, "ids: {segment: {}}", fmt.Sprintf("{table: %s.*, column: id, source: ids}", db))})
 		harness.NewLoader(t, s.Config(db), "").Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50))")
 		peak := func(lines, length int) int64 {
 			t.Helper()

@@ -99,11 +99,8 @@ func shownWithoutAlias(l *harness.Loader, statement, file string) string {
 func TestLoadDataColumns(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		db := harness.Database(t, s)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}}
-rules:     [{table: %[2]s.t, column: id, source: ids}, {table: %[2]s.t, column: nr, source: numbers}]
-`, s.Addr, db))
+		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}",
+			fmt.Sprintf("{table: %s.t, column: id, source: ids}, {table: %[1]s.t, column: nr, source: numbers}", db))
 		direct, l := harness.NewLoader(t, s.Config(db), ""), harness.NewLoader(t, s.Config(db), proxy.Addr("a"))
 		direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50), nr INT NOT NULL)")
 		load := func(list, file, want string) {
