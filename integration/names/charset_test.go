@@ -78,7 +78,7 @@ func fillSpelled(t *testing.T, server *servers.Server, exact bool) {
 		s := wireclient.Open(t, server.Addr, "")
 		s.Must(t, "SET NAMES utf8mb4", "DROP DATABASE `"+schema+"`")
 	})
-	rules, made := fmt.Sprintf("  - {table: %q, column: id, source: ids}\n", schema+".*"), map[string]bool{}
+	rules, made := fmt.Sprintf("{table: %q, column: id, source: ids}, ", schema+".*"), map[string]bool{}
 	if exact {
 		rules = ""
 	}
@@ -89,14 +89,10 @@ func fillSpelled(t *testing.T, server *servers.Server, exact bool) {
 		made[table.name] = true
 		direct.Must(t, fmt.Sprintf("CREATE TABLE `%s` (id BIGINT NOT NULL PRIMARY KEY, a BIGINT)", strings.ReplaceAll(table.name, "`", "``")))
 		if exact {
-			rules += fmt.Sprintf("  - {table: %q, column: id, source: ids}\n", schema+"."+table.name)
+			rules += fmt.Sprintf("{table: %q, column: id, source: ids}, ", schema+"."+table.name)
 		}
 	}
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: %d}}}
-rules:
-%s`, server.Addr, pair.SourceStart, rules))
+	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
 	for i, table := range spelledTables {
 		inTurn := (i%2 == 0) == (exact == (server.Kind == servers.MariaDB)) // in a narrow run, on each server by one kind of rule
 		if table.only != "" && table.only != server.Kind.String() || table.only == "" && !inTurn && !width.Matrix() {
@@ -229,13 +225,9 @@ func fillSpelledColumns(t *testing.T, server *servers.Server) {
 	for i, c := range spelledTables {
 		quoted := "`" + c.name + "`"
 		direct.Must(t, fmt.Sprintf("CREATE TABLE c%d (%s BIGINT NOT NULL PRIMARY KEY, a BIGINT)", i, quoted))
-		rules += fmt.Sprintf("  - {table: %q, column: %q, source: ids}\n", fmt.Sprintf("%s.c%d", db, i), c.name)
+		rules += fmt.Sprintf("{table: %q, column: %q, source: ids}, ", fmt.Sprintf("%s.c%d", db, i), c.name)
 	}
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: %d}}}
-rules:
-%s`, server.Addr, pair.SourceStart, rules))
+	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
 	for i, c := range spelledTables {
 		if c.only != "" && c.only != server.Kind.String() {
 			continue

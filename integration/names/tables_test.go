@@ -269,13 +269,9 @@ func foldsAsServer(t *testing.T, server *servers.Server) {
 		if !n.same {
 			direct.Must(t, "CREATE TABLE `"+n.written+"` (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
 		}
-		rules += fmt.Sprintf("\n  - {table: %q, column: id, source: ids}", "folded."+n.table)
+		rules += fmt.Sprintf("{table: %q, column: id, source: ids}, ", "folded."+n.table)
 	}
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {start: %d}}}
-rules: %s
-`, server.Addr, pair.SourceStart, rules))
+	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
 	s := wireclient.Open(t, proxy.Addr("a"), "folded")
 	s.Must(t, "SET NAMES utf8mb4")
 	for _, n := range foldedNames {
@@ -298,11 +294,8 @@ func TestNamesWithoutCase(t *testing.T) {
 				"CREATE VIEW Shop.v_short AS SELECT a FROM Shop.Orders", "CREATE TABLE Shop.v_table (a INT)")
 			foldsAsServer(t, server)
 			for _, sc := range caseScripts {
-				w := &pair.World{Server: server, DB: "shop", Addr: harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {start: %d}}}
-rules: [{table: Shop.Orders, column: id, source: ids}, {table: "shop.V_*", column: id, source: ids}]
-`, server.Addr, pair.SourceStart)).Addr("a")}
+				w := &pair.World{Server: server, DB: "shop", Addr: harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart),
+					`{table: Shop.Orders, column: id, source: ids}, {table: "shop.V_*", column: id, source: ids}`).Addr("a")}
 				w.Run(t, []pair.Script{sc}, "DELETE FROM orders")
 			}
 		})
