@@ -21,13 +21,10 @@ func newOracle(t *testing.T, server *servers.Server, tr trigger) *oracle {
 	for _, c := range []column{plain, kept} {
 		w := newWorld(t, server, c, tr)
 		o.worlds = append(o.worlds, w)
-		rules += fmt.Sprintf("  - {table: \"%s.*\", column: id, source: ids}\n  - {table: %[1]s.two, column: id2, source: second}\n", w.db)
+		rules += fmt.Sprintf(`{table: "%s.*", column: id, source: ids}, {table: %[1]s.two, column: id2, source: second}, `, w.db)
 	}
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {start: %d}}, second: {segment: {start: %d}}}
-rules:
-%s`, server.Addr, wireclient.SourceStart, wireclient.SecondSourceStart, rules))
+	proxy := harness.StartFilling(t, server.Addr,
+		fmt.Sprintf("ids: {segment: {start: %d}}, second: {segment: {start: %d}}", wireclient.SourceStart, wireclient.SecondSourceStart), rules)
 	for _, w := range o.worlds {
 		w.addr = proxy.Addr("a")
 	}
