@@ -47,11 +47,8 @@ func compareLibrary(t *testing.T, server *servers.Server, steps []libraryStep) {
 	for i, attribute := range []string{"AUTO_INCREMENT", ""} {
 		db, addr := harness.Database(t, server), server.Addr
 		if attribute == "" {
-			addr = harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {}}, more: {segment: {}}}
-rules:     [{table: %s.orders, column: id, source: ids}, {table: %s.items, column: id, source: more}]
-`, server.Addr, db, db)).Addr("a")
+			addr = harness.StartFilling(t, server.Addr, "ids: {segment: {}}, more: {segment: {}}",
+				fmt.Sprintf("{table: %s.orders, column: id, source: ids}, {table: %[1]s.items, column: id, source: more}", db)).Addr("a")
 		}
 		setUp := harness.Open(t, server.Config(db), "")
 		for _, text := range libraryTables {
