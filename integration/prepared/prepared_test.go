@@ -31,11 +31,7 @@ type preparedWorld struct {
 func openPrepared(t *testing.T, server *servers.Server) preparedWorld {
 	t.Helper()
 	name := harness.Database(t, server)
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: 1000}}}
-rules:     [{table: "*.orders", column: id, source: ids}]
-`, server.Addr))
+	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
 	conn := assert.Of(harness.Open(t, server.Config(name), proxy.Addr("a")).Conn(t.Context())).Must(t)
 	t.Cleanup(func() { conn.Close() })
 	for _, text := range []string{
@@ -98,11 +94,8 @@ func executed(t *testing.T, st *sql.Stmt, args []any) int64 {
 func TestPreparedSelectGainsColumn(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		db := harness.Database(t, server)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {}}}
-rules:     [{table: %[2]s.t, column: id, source: ids}, {table: "%[2]s.*", column: nr, source: ids}]
-`, server.Addr, db))
+		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
+			fmt.Sprintf(`{table: %s.t, column: id, source: ids}, {table: "%[1]s.*", column: nr, source: ids}`, db))
 		s := wireclient.Open(t, proxy.Addr("a"), db)
 		s.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		for i := range 2 {
