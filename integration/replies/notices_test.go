@@ -28,12 +28,8 @@ func TestNotices(t *testing.T) {
 		direct := wireclient.Open(t, server.Addr, db)
 		direct.Must(t, "CREATE TABLE kept (id BIGINT PRIMARY KEY, a VARCHAR(20))")
 		direct.Must(t, "CREATE TABLE seen (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20))")
-		p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {}}}
-rules:
-  - {table: %[2]s.kept, column: id, source: ids, explicit: reject}
-  - {table: %[2]s.seen, column: id, source: ids, mode: observe}
-`, server.Addr, db))
+		p := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
+			fmt.Sprintf("{table: %s.kept, column: id, source: ids, explicit: reject}, {table: %[1]s.seen, column: id, source: ids, mode: observe}", db))
 		s := wireclient.Open(t, p.Addr("a"), db)
 		for i := range 20 {
 			replies, err := s.Query(fmt.Sprintf("INSERT INTO kept (id, a) VALUES (%d, 'secret')", secretID+i))
@@ -116,14 +112,10 @@ rules:
 // may be asked in front of it.
 func TestQuestionsDoNotTouchDiagnostics(t *testing.T) {
 	for _, s := range harness.Servers(t) {
-		for _, rules := range []string{"[]", `[{table: "*.orders", column: id, source: ids}]`} {
-			t.Run(fmt.Sprintf("%s, rules %s", s.Kind, rules), func(t *testing.T) {
+		for _, rules := range []string{"", `{table: "*.orders", column: id, source: ids}`} {
+			t.Run(fmt.Sprintf("%s, rules [%s]", s.Kind, rules), func(t *testing.T) {
 				name := harness.Database(t, s)
-				proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {}}}
-rules:     %s
-`, s.Addr, rules))
+				proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {}}", rules)
 				c := s.Config(name)
 				c.MultiStatements = true
 				conn := assert.Of(harness.Open(t, c, proxy.Addr("a")).Conn(context.Background())).Must(t)
