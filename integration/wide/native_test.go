@@ -127,10 +127,8 @@ func sendText(t *testing.T, text string, send func(string) ([]wireclient.Reply, 
 func TestWideSnapshot(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		db := harness.Database(t, server)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {public_id: {uuidv7: {}}}
-rules: [{table: "%[2]s.t", column: pid, source: public_id}, {table: "%[2]s.*", column: absent, source: public_id}]
-`, server.Addr, db))
+		proxy := harness.StartFilling(t, server.Addr, "public_id: {uuidv7: {}}",
+			fmt.Sprintf(`{table: "%s.t", column: pid, source: public_id}, {table: "%[1]s.*", column: absent, source: public_id}`, db))
 		direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, proxy.Addr("a"), db)
 		direct.Must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)", "CREATE TABLE seen (a INT)", "INSERT INTO t VALUES (0,'x')")
 		s.Must(t, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "BEGIN", "INSERT INTO t (a) VALUES (1)")
