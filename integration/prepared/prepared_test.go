@@ -2,7 +2,6 @@ package prepared
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"encoding/binary"
 	"fmt"
@@ -45,48 +44,41 @@ func openPrepared(t *testing.T, server *servers.Server) preparedWorld {
 // TestPrepared executes statements twice, with differing values: each execution gets ids of its
 // own, and the client sees the parameters that are its own.
 func TestPrepared(t *testing.T) {
-	harness.EachServer(t, func(t *testing.T, server *servers.Server) { testPrepared(t, openPrepared(t, server).conn) })
-}
-
-func testPrepared(t *testing.T, conn *sql.Conn) {
-	for _, tt := range []struct {
-		text string
-		args [][]any
-		want []int64 // insert ids, from 1000 on those that are generated
-	}{
-		{"INSERT INTO orders (u) VALUES (?)", [][]any{{1}, {nil}}, []int64{1000, 1001}},
-		{"INSERT INTO orders (u, a) VALUES (?, ?), (?, 'x'), (NULL, ?)", [][]any{{1, "a", nil, "b"}, {nil, nil, 5, nil}}, []int64{1000, 1003}},
-		{"INSERT INTO orders (id, u) VALUES (?, ?)", [][]any{{nil, 1}, {0, 2}, {7, 3}, {"0", 4}, {"00", 5}, {uint64(9), nil}}, []int64{1000, 1001, 7, 1002, 1003, 9}},
-		{"INSERT INTO orders VALUES (?, ?, ?), (NULL, ?, ?)", [][]any{{nil, 1, nil, 2, nil}, {5, 3, nil, 4, nil}}, []int64{1000, 1002}},
-		{"INSERT INTO orders (u) VALUES (1) ON DUPLICATE KEY UPDATE u = ?", [][]any{{2}, {2}, {3}}, []int64{1000, 1000, 1002}},
-		{"INSERT IGNORE INTO orders (u) VALUES (?)", [][]any{{2}, {2}}, []int64{1000, 0}},
-		{"INSERT INTO orders () VALUES ()", [][]any{{}, {}}, []int64{1000, 1001}},
-		{"REPLACE INTO orders SET u = ?, a = ?", [][]any{{1, "a"}, {1, "b"}}, []int64{1000, 1001}},
-	} {
-		t.Run(tt.text, func(t *testing.T) {
-			assert.Of(conn.ExecContext(t.Context(), "DELETE FROM orders")).Must(t)
-			st := assert.Of(conn.PrepareContext(t.Context(), tt.text)).Must(t)
-			defer st.Close()
-			var got []int64
-			for _, args := range tt.args {
-				got = append(got, executed(t, st, args))
-			}
-			first := got[0]
-			for i := range got {
-				if got[i] >= first {
-					got[i] -= first - 1000
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		conn := openPrepared(t, server).conn
+		for _, tt := range []struct {
+			text string
+			args [][]any
+			want []int64 // insert ids, from 1000 on those that are generated
+		}{
+			{"INSERT INTO orders (u) VALUES (?)", [][]any{{1}, {nil}}, []int64{1000, 1001}},
+			{"INSERT INTO orders (u, a) VALUES (?, ?), (?, 'x'), (NULL, ?)", [][]any{{1, "a", nil, "b"}, {nil, nil, 5, nil}}, []int64{1000, 1003}},
+			{"INSERT INTO orders (id, u) VALUES (?, ?)", [][]any{{nil, 1}, {0, 2}, {7, 3}, {"0", 4}, {"00", 5}, {uint64(9), nil}}, []int64{1000, 1001, 7, 1002, 1003, 9}},
+			{"INSERT INTO orders VALUES (?, ?, ?), (NULL, ?, ?)", [][]any{{nil, 1, nil, 2, nil}, {5, 3, nil, 4, nil}}, []int64{1000, 1002}},
+			{"INSERT INTO orders (u) VALUES (1) ON DUPLICATE KEY UPDATE u = ?", [][]any{{2}, {2}, {3}}, []int64{1000, 1000, 1002}},
+			{"INSERT IGNORE INTO orders (u) VALUES (?)", [][]any{{2}, {2}}, []int64{1000, 0}},
+			{"INSERT INTO orders () VALUES ()", [][]any{{}, {}}, []int64{1000, 1001}},
+			{"REPLACE INTO orders SET u = ?, a = ?", [][]any{{1, "a"}, {1, "b"}}, []int64{1000, 1001}},
+		} {
+			t.Run(tt.text, func(t *testing.T) {
+				assert.Of(conn.ExecContext(t.Context(), "DELETE FROM orders")).Must(t)
+				st := assert.Of(conn.PrepareContext(t.Context(), tt.text)).Must(t)
+				defer st.Close()
+				var got []int64
+				for _, args := range tt.args {
+					result := assert.Of(st.ExecContext(t.Context(), args...)).Must(t)
+					got = append(got, assert.Of(result.LastInsertId()).Must(t))
 				}
-			}
-			assert.True(t, slices.Equal(got, tt.want), "insert ids %v, want %v", got, tt.want)
-		})
-	}
-}
-
-func executed(t *testing.T, st *sql.Stmt, args []any) int64 {
-	t.Helper()
-	result := assert.Of(st.ExecContext(context.Background(), args...)).Must(t)
-	id := assert.Of(result.LastInsertId()).Must(t)
-	return id
+				first := got[0]
+				for i := range got {
+					if got[i] >= first {
+						got[i] -= first - 1000
+					}
+				}
+				assert.True(t, slices.Equal(got, tt.want), "insert ids %v, want %v", got, tt.want)
+			})
+		}
+	})
 }
 
 // TestPreparedSelectGainsColumn adds a column that a wildcard's rule names to the table of a
@@ -98,15 +90,10 @@ func TestPreparedSelectGainsColumn(t *testing.T) {
 			fmt.Sprintf(`{table: %s.t, column: id, source: ids}, {table: "%[1]s.*", column: nr, source: ids}`, db))
 		s := wireclient.Open(t, proxy.Addr("a"), db)
 		s.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-		for i := range 2 {
-			if i > 0 {
-				s.Must(t, "ALTER TABLE t ADD nr BIGINT NOT NULL DEFAULT 0")
-			} else if replies, err := s.Prepare("p", "INSERT INTO t (a) SELECT ?"); err != nil || replies[0].Err != nil {
-				t.Fatal(err, replies)
-			}
-			replies := assert.Of(s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(1)}})).Must(t)
-			assert.True(t, replies[0].Err == nil, "execution %d: %v", i, replies[0].Err)
-		}
+		s.MustPrepare(t, "p", "INSERT INTO t (a) SELECT ?")
+		s.MustExecute(t, "p", wireclient.Long(1))
+		s.Must(t, "ALTER TABLE t ADD nr BIGINT NOT NULL DEFAULT 0")
+		s.MustExecute(t, "p", wireclient.Long(1))
 		assert.Equal(t, "rows without a number went in, one of them before", s.Value(t, "SELECT COUNT(*) FROM t WHERE nr = 0"), "1")
 	})
 }
