@@ -229,9 +229,7 @@ func TestKnobs(t *testing.T) {
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		sources[name] = string(text)
 	}
-	if dead := deadKnobs(sources); dead != nil {
-		t.Errorf("only tests set these: %q", dead)
-	}
+	assert.Empty(t, "only tests set these", deadKnobs(sources))
 	user := "import \"idproxy/x\"\nvar c = x.Config{A: 1}\n"
 	dead := deadKnobs(map[string]string{"x/x.go": "type Config struct {\n\tA, B int\n\tc int\n}\n", "y/y.go": user, "z/z.go": "var d = Config{B: 1}\n"})
 	assert.True(t, slices.Equal(dead, []string{"x.B"}), "dead are %q, want x.B", dead)
