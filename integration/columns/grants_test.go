@@ -51,9 +51,7 @@ func TestColumnGrants(t *testing.T) {
 				}
 				assert.True(t, got == tt.code, "error %d %s; want %d", got, message, tt.code)
 				for _, says := range tt.says {
-					if !strings.Contains(message, w.Text(says)) {
-						t.Errorf("%q lacks %q", message, w.Text(says))
-					}
+					assert.True(t, strings.Contains(message, w.Text(says)), "%q lacks %q", message, w.Text(says))
 				}
 			})
 		}
