@@ -95,9 +95,7 @@ func (w *world) commandLine(client *servers.Server, input string, args ...string
 	cmd := client.ClientTo(w.addr, args...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.Errorf("%v: %v: %.2000s", args, err, out)
-	}
+	assert.True(w, err == nil, "%v: %v: %.2000s", args, err, out)
 	return string(out)
 }
 
@@ -177,17 +175,13 @@ func TestDriver(t *testing.T) {
 		assert.Must(t, c.Apply(mysql.EnableCompression(true)))
 		l := harness.NewLoader(t, c, w.addr)
 		l.Exec("INSERT INTO t (v) VALUES ('one')")
-		if got := l.Rows("SELECT LAST_INSERT_ID() = id FROM t WHERE v = 'one'"); !strings.Contains(got, "1") {
-			t.Error(got)
-		}
-		if got := l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE t (v)", strings.NewReader(strings.Repeat("loaded\n", 10_000))); got != "affected 10000, insert id 0" {
-			t.Error(got)
-		}
+		assert.Contains(t, "whether the last insert id is the row's", l.Rows("SELECT LAST_INSERT_ID() = id FROM t WHERE v = 'one'"), "1")
+		loaded := l.Load("LOAD DATA LOCAL INFILE 'f' INTO TABLE t (v)", strings.NewReader(strings.Repeat("loaded\n", 10_000)))
+		assert.Equal(t, "LOAD DATA", loaded, "affected 10000, insert id 0")
 		l.Exec("INSERT INTO t (v) VALUES ('" + strings.Repeat("x", large) + "')")
 		var got string
-		if err := l.Conn.QueryRowContext(t.Context(), "SELECT v FROM t ORDER BY LENGTH(v) DESC LIMIT 1").Scan(&got); err != nil || got != strings.Repeat("x", large) {
-			t.Errorf("%d bytes, %v", len(got), err)
-		}
+		err := l.Conn.QueryRowContext(t.Context(), "SELECT v FROM t ORDER BY LENGTH(v) DESC LIMIT 1").Scan(&got)
+		assert.True(t, err == nil && got == strings.Repeat("x", large), "%d bytes, %v", len(got), err)
 		got = l.Load("SELECT 1; LOAD DATA LOCAL INFILE 'f' INTO TABLE t (v)", strings.NewReader("a\nb\n"))
 		assert.True(t, strings.Contains(got, "affected 2"), "%v", got)
 		assert.LessOrEqual(t, server.Kind.String()+": bytes that passed", w.counted.Load(), large)
