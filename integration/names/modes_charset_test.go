@@ -114,13 +114,9 @@ func TestCharsets(t *testing.T) {
 			want, wantRows := w.native.batch(t, enter(w.native), texts)
 			got, gotRows := w.proxied.batch(t, enter(w.proxied), texts)
 			for i := range texts {
-				if got[i] != want[i] && (got[i] != "refused" || want[i] != "ERR 1064") {
-					t.Errorf("%s: %q: %s, natively %s", c.name, texts[i], got[i], want[i])
-				}
+				assert.True(t, got[i] == want[i] || got[i] == "refused" && want[i] == "ERR 1064", "%s: %q: %s, natively %s", c.name, texts[i], got[i], want[i])
 			}
-			if gotRows != wantRows {
-				t.Errorf("%s: other rows than natively:\n%s", c.name, wireclient.LineDiff(wantRows, gotRows))
-			}
+			assert.True(t, gotRows == wantRows, "%s: other rows than natively:\n%s", c.name, wireclient.LineDiff(wantRows, gotRows))
 			*w.mistaking.fake = rewriter.Mode{MariaDB: server.Kind == servers.MariaDB, Charset: rewriter.SingleByte}
 			if !c.corrupts {
 				w.mistaking.fake.Charset = rewriter.GBK

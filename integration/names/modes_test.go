@@ -166,9 +166,8 @@ func (w *modeWorlds) tryWay(t *testing.T, way modeWay, mode string, texts []stri
 			if way.binary {
 				send = s.Prepared
 			}
-			if _, err := send(text); err != nil { // the server's own errors are part of it
-				t.Fatalf("%s: %s: %v", world.name, text, err)
-			}
+			_, err := send(text)
+			assert.MustTrue(t, err == nil, "%s: %s: %v", world.name, text, err) // the server's own errors are part of it
 		}
 		switch way.command {
 		case mysql.COM_RESET_CONNECTION:
@@ -193,9 +192,8 @@ func (w *modeWorlds) compare(t *testing.T, name string, enter func(*modeWorld) *
 	next := uint64(0)
 	for _, text := range texts {
 		want := w.native.run(t, native, text, &next)
-		if got := w.proxied.run(t, proxied, text, &next); !got.same(want) {
-			t.Errorf("%s, %s: %q\nproxied: %s\nnative:  %s", w.server.Kind, name, text, got, want)
-		}
+		got := w.proxied.run(t, proxied, text, &next)
+		assert.True(t, got.same(want), "%s, %s: %q\nproxied: %s\nnative:  %s", w.server.Kind, name, text, got, want)
 		wrong := w.mistaking.run(t, mistaking, text, &next)
 		if !wrong.same(want) {
 			m.differs++
@@ -228,9 +226,7 @@ func (w *modeWorlds) compareInText(t *testing.T, way modeWay, mode string, texts
 		if way.refused && got.rows == "" && (got.refused || strings.HasPrefix(want.reply, "ERR") && got.same(want)) {
 			continue // or the server has an error of its own
 		}
-		if !got.same(want) || way.refused {
-			t.Errorf("%s, %s, %s: %q\nproxied: %s\nnative:  %s", w.server.Kind, way.name, mode, text, got, want)
-		}
+		assert.True(t, got.same(want) && !way.refused, "%s, %s, %s: %q\nproxied: %s\nnative:  %s", w.server.Kind, way.name, mode, text, got, want)
 	}
 	native.Close()
 	proxied.Close()
@@ -446,7 +442,5 @@ func command(s *wireclient.Session, t *testing.T, payload []byte) {
 	s.Conn.ResetSequence()
 	assert.Must(t, s.Conn.WritePacket(append(make([]byte, 4), payload...)))
 	r, err := s.Result(wireclient.ParseRow)
-	if err != nil || r.Err != nil {
-		t.Fatalf("command %d: %v, %v", payload[0], err, r.Err)
-	}
+	assert.MustTrue(t, err == nil && r.Err == nil, "command %d: %v, %v", payload[0], err, r.Err)
 }
