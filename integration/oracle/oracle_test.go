@@ -296,9 +296,7 @@ func (n named) numbers(sql string) []uint64 {
 	var all []uint64
 	for _, row := range n.Must(n.tb, sql).Rows {
 		id, ok := wireclient.ParseID(row[0])
-		if !ok {
-			n.tb.Fatalf("%s: %q is no number", sql, row[0])
-		}
+		assert.MustTrue(n.tb, ok, "%s: %q is no number", sql, row[0])
 		all = append(all, id)
 	}
 	return all
