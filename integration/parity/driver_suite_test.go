@@ -121,9 +121,8 @@ func TestDriverSuite(t *testing.T) {
 
 			proxy := harness.StartProxy(t, driverSuiteConfig(server))
 			proxied := runDriverSuite(t, program, proxy.Addr("a"), db)
-			if differences := compareSuites(direct, proxied); differences != nil {
-				t.Errorf("%s\noutput through idproxy:\n%s", strings.Join(differences, "\n"), failures(proxied.output))
-			}
+			differences := compareSuites(direct, proxied)
+			assert.True(t, differences == nil, "%s\noutput through idproxy:\n%s", strings.Join(differences, "\n"), failures(proxied.output))
 			t.Logf("compared: %d results", len(direct.results))
 			t.Logf("itself: %d passed, %d failed, %d left out", direct.count("PASS"), direct.count("FAIL"), direct.count("SKIP"))
 		})
