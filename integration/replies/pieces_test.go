@@ -66,9 +66,8 @@ func TestRefusedInTheMiddle(t *testing.T) {
 		c := wireclient.Open(t, proxy.Addr("a"), name)
 		c.Must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)")
 		got := assert.Of(c.Query("INSERT INTO orders (u) VALUES (1); INSERT INTO orders (u) SELECT 2+SLEEP(0); INSERT INTO orders (u) VALUES (3)")).Must(t)
-		if len(got) != 2 || got[0].InsertID != 1000 || got[0].Status&gomysql.SERVER_MORE_RESULTS_EXISTS == 0 || got[1].Err == nil || got[1].Err.Code != 1235 {
-			t.Errorf("replies %+v; want the first row's, then error 1235", got)
-		}
+		assert.True(t, len(got) == 2 && got[0].InsertID == 1000 && got[0].Status&gomysql.SERVER_MORE_RESULTS_EXISTS != 0 && got[1].Err != nil && got[1].Err.Code == 1235,
+			"replies %+v; want the first row's, then error 1235", got)
 		assert.Equal(t, "rows, the first alone", c.Value(t, "SELECT GROUP_CONCAT(u) FROM orders"), "1")
 	})
 }
@@ -109,9 +108,8 @@ func TestPacket(t *testing.T) {
 		assert.Equal(t, "LAST_INSERT_ID() among others", s.Value(t, "SELECT LAST_INSERT_ID()+0"), fmt.Sprint(next-1))
 		assert.Equal(t, "rows without id", s.Value(t, "SELECT COUNT(*) FROM t WHERE id = 0 OR a IS NULL"), "0")
 		for _, row := range log.Must(t, "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log").Rows {
-			if text := strings.ReplaceAll(row[0], "LAST_INSERT_ID()", ""); strings.Contains(text, "LAST_INSERT_ID") {
-				t.Errorf("the server was sent %s", row[0])
-			}
+			text := strings.ReplaceAll(row[0], "LAST_INSERT_ID()", "")
+			assert.True(t, !strings.Contains(text, "LAST_INSERT_ID"), "the server was sent %s", row[0])
 		}
 		assert.True(t, log.Value(t, "SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '%INSERT INTO t (a,`id`)%'") != "0", "the log has no INSERT: the test proves nothing")
 	})
@@ -147,9 +145,7 @@ rules:
 			reference := regexp.MustCompile(`reference ([0-9a-f]{8})`).FindStringSubmatch(text)
 			assert.MustTrue(t, reference != nil && !strings.Contains(text, "secretly") && !strings.Contains(text, "127.0.0.1") && !strings.Contains(text, "tcp"), "the client is told %q", text)
 			line := regexp.MustCompile(`.*statement refused.*reference=` + reference[1] + `.*`).FindString(proxy.Log())
-			if !strings.Contains(line, log) {
-				t.Errorf("reference %s is in the log as %q, want %q in it", reference[1], line, log)
-			}
+			assert.True(t, strings.Contains(line, log), "reference %s is in the log as %q, want %q in it", reference[1], line, log)
 		}
 	})
 }
