@@ -125,9 +125,8 @@ func (r *race) filled(round int, got wireclient.Reply) {
 	rows := r.writer.Must(r.t, fmt.Sprintf("SELECT id, v FROM t WHERE round = %d ORDER BY id", round)).Rows
 	assert.MustTrue(r.t, len(rows) == len(want) && got.Affected == uint64(len(want)), "round %d: %d rows, %d affected, want %d", round, len(rows), got.Affected, len(want))
 	for i, row := range rows {
-		if id := fmt.Sprint(got.InsertID + uint64(i)); row[0] != id || row[1] != want[i][0] {
-			r.t.Fatalf("round %d: row %d is %v, want id %s, value %s", round, i, row, id, want[i][0])
-		}
+		id := fmt.Sprint(got.InsertID + uint64(i))
+		assert.MustTrue(r.t, row[0] == id && row[1] == want[i][0], "round %d: row %d is %v, want id %s, value %s", round, i, row, id, want[i][0])
 	}
 }
 
@@ -135,9 +134,7 @@ func (r *race) filled(round int, got wireclient.Reply) {
 func (r *race) unique() int {
 	r.t.Helper()
 	row := r.writer.Must(r.t, "SELECT COUNT(*), COUNT(DISTINCT id), COALESCE(SUM(id < 1000), 0) FROM t").Rows[0]
-	if row[0] != row[1] || row[2] != "0" {
-		r.t.Errorf("%s rows with %s ids, %s of them below the start of the source", row[0], row[1], row[2])
-	}
+	assert.True(r.t, row[0] == row[1] && row[2] == "0", "%s rows with %s ids, %s of them below the start of the source", row[0], row[1], row[2])
 	n, _ := strconv.Atoi(row[0])
 	return n
 }
@@ -204,9 +201,7 @@ func TestSelectRaceBound(t *testing.T) {
 							assert.True(t, r.tries == appear+1, "%s: %d INSERTs, want %d", query, r.tries, appear+1)
 							continue
 						}
-						if got.Err == nil || r.tries > bound || r.tries < 3 {
-							t.Errorf("%s: %v after %d INSERTs, want an error after %d at most", query, got.Err, r.tries, bound)
-						}
+						assert.True(t, got.Err != nil && r.tries <= bound && r.tries >= 3, "%s: %v after %d INSERTs, want an error after %d at most", query, got.Err, r.tries, bound)
 						t.Logf("%d INSERTs: %v", r.tries, got.Err)
 						assert.Equal(t, query+", which failed: rows", r.unique(), before)
 						r.hook.set.Store(nil)
@@ -352,9 +347,7 @@ func (r *race) complete(round int, got wireclient.Reply, before [][]string) {
 	assert.True(r.t, got.Affected <= 0 || slices.Equal(row, want), "round %d: %s rows, ids, first id, span; want %s", round, row, want)
 	taken := map[string]int{}
 	for _, row := range r.writer.Must(r.t, fmt.Sprintf("SELECT w, COUNT(*), MAX(v), COUNT(DISTINCT v) FROM t WHERE round = %d GROUP BY w", round)).Rows {
-		if row[1] != row[2] || row[1] != row[3] {
-			r.t.Errorf("round %d: of writer %s %s rows, up to %s: some are missing", round, row[0], row[1], row[2])
-		}
+		assert.True(r.t, row[1] == row[2] && row[1] == row[3], "round %d: of writer %s %s rows, up to %s: some are missing", round, row[0], row[1], row[2])
 		taken[row[0]], _ = strconv.Atoi(row[1])
 	}
 	for _, row := range before {

@@ -78,9 +78,7 @@ func TestSelectOwnRange(t *testing.T) {
 		r.writer.Must(t, "INSERT INTO src (v) VALUES (0),(1),(2)")
 		r.during(0, nil)
 		got := r.insert(1, "SELECT IF(9223372036854775807 + v > 0, v, 0), %d FROM src")
-		if got.Err == nil || got.Err.Code != 1690 || r.tries != 1 {
-			t.Errorf("%v after %d INSERTs, want error 1690 after one", got.Err, r.tries)
-		}
+		assert.True(t, got.Err != nil && got.Err.Code == 1690 && r.tries == 1, "%v after %d INSERTs, want error 1690 after one", got.Err, r.tries)
 	})
 }
 
@@ -147,9 +145,8 @@ func TestSelectMany(t *testing.T) {
 		}
 		after := assert.Of(proxy.Usage()).Must(t)
 		t.Logf("peak memory of the proxy: %d KiB before, %d KiB after", before.PeakRSS>>10, after.PeakRSS>>10)
-		if grown := after.PeakRSS - before.PeakRSS; grown > 16*int64(rows) { // a row has 40 bytes on the wire
-			t.Errorf("%d rows took %d KiB of the proxy's memory", rows, grown>>10)
-		}
+		grown := after.PeakRSS - before.PeakRSS
+		assert.True(t, grown <= 16*int64(rows), "%d rows took %d KiB of the proxy's memory", rows, grown>>10) // a row has 40 bytes on the wire
 	})
 }
 
