@@ -24,9 +24,8 @@ func start(t *testing.T, kind Kind, o Options) *Server {
 	s := assert.Of(Start(t.Context(), kind, o)).Must(t)
 	t.Cleanup(func() {
 		assert.NoError(t, s.Stop())
-		if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
-			t.Errorf("folder %s is still there (%v)", s.Dir, err)
-		}
+		_, err := os.Stat(s.Dir)
+		assert.True(t, os.IsNotExist(err), "folder %s is still there (%v)", s.Dir, err)
 	})
 	return s
 }
@@ -67,9 +66,8 @@ func TestServerSurvivesKillAndRestart(t *testing.T) {
 				},
 			} {
 				assert.Must(t, restart(), name)
-				if got := query(t, open(t, s.Config("shop")), "SELECT a FROM t"); got != "7" || s.Addr != addr {
-					t.Errorf("after %s: row %s at %s, want 7 at %s", name, got, s.Addr, addr)
-				}
+				got := query(t, open(t, s.Config("shop")), "SELECT a FROM t")
+				assert.True(t, got == "7" && s.Addr == addr, "after %s: row %s at %s, want 7 at %s", name, got, s.Addr, addr)
 			}
 			rss, err := s.RSS()
 			assert.True(t, rss >= 10<<20 && err == nil, "RSS() = %d, %v, want more than 10 MiB", rss, err)
