@@ -75,12 +75,10 @@ func TestWideTableChanges(t *testing.T) {
 		direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, wideProxy(t, server, db), db)
 		direct.Must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)")
 		s.Must(t, "PREPARE q FROM 'INSERT INTO t (a) VALUES (1)'", "EXECUTE q")
-		assert.Of(s.Prepare("p", "INSERT INTO t (a) VALUES (1)")).Must(t)
-		replies, err := s.Execute("p", wireclient.Execution{})
-		assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+		s.MustPrepare(t, "p", "INSERT INTO t (a) VALUES (1)")
+		s.MustExecute(t, "p")
 		s.Must(t, "DELETE FROM t", "ALTER TABLE t MODIFY pid BINARY(16) NOT NULL")
-		replies, err = s.Execute("p", wireclient.Execution{})
-		assert.True(t, err == nil && replies[0].Err == nil, "executed after the column became another: %v, %+v", err, replies)
+		s.MustExecute(t, "p") // after the column became another
 		s.Must(t, "EXECUTE q", "INSERT INTO t (a) VALUES (1)")
 		for _, row := range direct.Must(t, "SELECT LOWER(HEX(pid)) FROM t").Rows {
 			assert.True(t, withoutDashes.MatchString(row[0]), "%q is stored", row[0])
@@ -173,9 +171,7 @@ func TestWideBulk(t *testing.T) {
 		if statement == "" {
 			statement = "INSERT INTO t VALUES (?,?)"
 		}
-		if replies, err := s.Prepare(name, statement); err != nil || replies[0].Err != nil {
-			t.Fatal(name, err, replies)
-		}
+		s.MustPrepare(t, name, statement)
 		rows := [][]wireclient.Argument{{wireclient.Long(0)}, {wireclient.Long(1)}, {wireclient.Long(2)}}
 		if tt.ids != nil {
 			rows = nil
