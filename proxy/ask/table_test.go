@@ -123,9 +123,8 @@ func TestTable(t *testing.T) {
 		}
 		tt.server.asked, about.Before = nil, func() *facts.Table { return f }
 		again, err := (&Asker{Session: &tt.server, Names: new(facts.Names)}).Table(about)
-		if err != nil || len(tt.server.asked) > 2 || again.Table != f.Table || again.View != f.View || len(again.Bases) != len(f.Bases) {
-			t.Errorf("%s: asked for again: %q, %+v, %v", name, tt.server.asked, again, err)
-		}
+		assert.True(t, err == nil && len(tt.server.asked) <= 2 && again.Table == f.Table && again.View == f.View && len(again.Bases) == len(f.Bases),
+			"%s: asked for again: %q, %+v, %v", name, tt.server.asked, again, err)
 	}
 }
 
