@@ -103,9 +103,7 @@ func TestServerEncrypts(t *testing.T) {
 			text[i] ^= salt[i%len(salt)]
 		}
 		assert.True(t, err == nil && string(text) == secret+"\x00", "%s: the server read %q, %v", name, text, err)
-		if c.login.Expects() || c.login.Shift() != before-2 {
-			t.Errorf("%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
-		}
+		assert.True(t, !c.login.Expects() && c.login.Shift() == before-2, "%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
 	}
 }
 
@@ -121,12 +119,9 @@ func TestClientEncrypts(t *testing.T) {
 		block, _ := pem.Decode(c.toClient[0][1:])
 		public := assert.Of(x509.ParsePKIXPublicKey(block.Bytes)).Must(t)
 		sealed := assert.Of(mysql.EncryptPassword(secret, []byte(salt), public.(*rsa.PublicKey))).Must(t)
-		if err := c.client(sealed); err != nil || len(c.toServer) != 1 || string(c.toServer[0]) != secret+"\x00" {
-			t.Errorf("%s: %v, server %q", name, err, c.toServer)
-		}
-		if c.login.Expects() || c.login.Shift() != before+2 {
-			t.Errorf("%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
-		}
+		err := c.client(sealed)
+		assert.True(t, err == nil && len(c.toServer) == 1 && string(c.toServer[0]) == secret+"\x00", "%s: %v, server %q", name, err, c.toServer)
+		assert.True(t, !c.login.Expects() && c.login.Shift() == before+2, "%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
 	}
 }
 
@@ -136,17 +131,15 @@ func TestNothingToBridge(t *testing.T) {
 	for name, sides := range map[string]Sides{sha256: {Socket, Plain}, cachingSHA2: {TLS, Socket}, "client_ed25519": {TLS, Plain}, "dialog": {Socket, Plain}} {
 		c := begin(t, sides, "mysql_native_password")
 		for _, packet := range [][]byte{[]byte("\xfe" + name + "\x00" + salt + "\x00"), {1, 4}, {1, 3}, []byte("\x02x"), {0xfe}, {}} {
-			if v := c.login.FromServer(packet); v != Passes || c.login.Expects() {
-				t.Errorf("%s: %q: verdict %d, expects %t", name, packet, v, c.login.Expects())
-			}
+			v := c.login.FromServer(packet)
+			assert.True(t, v == Passes && !c.login.Expects(), "%s: %q: verdict %d, expects %t", name, packet, v, c.login.Expects())
 		}
 		assert.True(t, !c.login.Blanks(name), "%s: what the client says first is blanked", name)
 	}
 	for _, packet := range []string{"\x02", "", "\x00"} { // it asks for the server's key, or has no password
 		c := asked(t, Sides{Socket, Plain}, cachingSHA2)
-		if err := c.client([]byte(packet)); err != nil || len(c.toServer) != 1 || string(c.toServer[0]) != packet || c.login.Expects() {
-			t.Errorf("%q: %v, server %q", packet, err, c.toServer)
-		}
+		err := c.client([]byte(packet))
+		assert.True(t, err == nil && len(c.toServer) == 1 && string(c.toServer[0]) == packet && !c.login.Expects(), "%q: %v, server %q", packet, err, c.toServer)
 	}
 }
 
@@ -155,9 +148,8 @@ func TestExposed(t *testing.T) {
 	for _, name := range []string{"mysql_clear_password", "dialog", "authentication_openid_connect_client"} {
 		for _, first := range []string{"\xfe", "\x02"} {
 			l := New(Sides{TLS, Plain}, Greeting{Plugin: name, Factors: true}, nil)
-			if v := l.FromServer([]byte(first + name + "\x00")); v != Refused || !l.Blanks(name) {
-				t.Errorf("%s: verdict %d, blanked %t", name, v, l.Blanks(name))
-			}
+			v := l.FromServer([]byte(first + name + "\x00"))
+			assert.True(t, v == Refused && l.Blanks(name), "%s: verdict %d, blanked %t", name, v, l.Blanks(name))
 		}
 	}
 	assert.True(t, New(Sides{TLS, Plain}, Greeting{}, nil).Blanks(sha256) && New(Sides{Plain, TLS}, Greeting{}, nil).Blanks(sha256), "sha256_password: what the client says first reaches the server")
@@ -203,9 +195,8 @@ func TestUnbridged(t *testing.T) {
 		c := asked(t, Sides{TLS, Plain}, cachingSHA2)
 		c.key = []byte(key)
 		err := c.client([]byte(secret + "\x00"))
-		if _, ours := errors.AsType[Error](err); !ours || !strings.Contains(err.Error(), want) || len(c.toServer) != 1 {
-			t.Errorf("key %q: %v, server %q", key, err, c.toServer)
-		}
+		_, ours := errors.AsType[Error](err)
+		assert.True(t, ours && strings.Contains(err.Error(), want) && len(c.toServer) == 1, "key %q: %v, server %q", key, err, c.toServer)
 	}
 	c := asked(t, Sides{TLS, Plain}, cachingSHA2)
 	c.key = nil
@@ -217,9 +208,8 @@ func TestUnbridged(t *testing.T) {
 		t.Errorf("a password of 250 bytes: %v, server %q", err, c.toServer)
 	}
 	c = asked(t, Sides{Plain, TLS}, cachingSHA2)
-	if err := c.client(make([]byte, 256)); err == nil || !strings.Contains(err.Error(), "did not ask for") || c.toServer != nil {
-		t.Errorf("a block for a key that was not given: %v, server %q", err, c.toServer)
-	}
+	err := c.client(make([]byte, 256))
+	assert.True(t, err != nil && strings.Contains(err.Error(), "did not ask for") && c.toServer == nil, "a block for a key that was not given: %v, server %q", err, c.toServer)
 	short := New(Sides{TLS, Plain}, Greeting{Plugin: cachingSHA2, Nonce: []byte("short")}, nil)
 	short.FromServer([]byte{1, 4})
 	assert.Fails(t, "a nonce of five bytes", short.FromClient([]byte("x\x00"), c), "cut off")
@@ -231,9 +221,8 @@ func TestDue(t *testing.T) {
 		c := asked(t, Sides{TLS, Plain}, cachingSHA2)
 		assert.Equal(t, fmt.Sprintf("%q: verdict", packet), c.login.FromServer([]byte(packet)), Untimely)
 		c.login.Over()
-		if err := c.client([]byte(secret + "\x00")); err == nil || c.toServer != nil {
-			t.Errorf("%q: %v, server %q", packet, err, c.toServer)
-		}
+		err := c.client([]byte(secret + "\x00"))
+		assert.True(t, err != nil && c.toServer == nil, "%q: %v, server %q", packet, err, c.toServer)
 	}
 	for what, spoils := range map[string]func(*conversation){
 		"asked before the change of user": func(c *conversation) { c.login.Early(); c.login.Again(cachingSHA2) },
@@ -242,9 +231,8 @@ func TestDue(t *testing.T) {
 		c := begin(t, Sides{TLS, Plain}, cachingSHA2)
 		c.login.Over()
 		spoils(c)
-		if err := c.client([]byte(secret + "\x00")); err == nil || c.toServer != nil || c.login.FromServer([]byte{1, 4}) != Untimely {
-			t.Errorf("%s: %v, server %q", what, err, c.toServer)
-		}
+		err := c.client([]byte(secret + "\x00"))
+		assert.True(t, err != nil && c.toServer == nil && c.login.FromServer([]byte{1, 4}) == Untimely, "%s: %v, server %q", what, err, c.toServer)
 	}
 	assert.Equal(t, "a question for the password: verdict", begin(t, Sides{TLS, Plain}, "dialog").login.FromServer([]byte("\x02Password: ")), Refused)
 }
