@@ -91,9 +91,8 @@ func (w *world) try(ctx context.Context) (got int, err error) {
 func (w *world) goes(t *testing.T, to int, tried, asked []int) {
 	t.Helper()
 	got, err := w.try(t.Context())
-	if got != to || (err == nil) != (to >= 0) || !slices.Equal(w.tried, tried) || !slices.Equal(w.asked, asked) {
-		t.Errorf("session goes to %d (%v), tried %v, asked %v; want %d, %v, %v", got, err, w.tried, w.asked, to, tried, asked)
-	}
+	assert.True(t, got == to && (err == nil) == (to >= 0) && slices.Equal(w.tried, tried) && slices.Equal(w.asked, asked),
+		"session goes to %d (%v), tried %v, asked %v; want %d, %v, %v", got, err, w.tried, w.asked, to, tried, asked)
 	w.tried, w.asked = nil, nil
 }
 
@@ -306,7 +305,6 @@ func TestOnlyServerRefuses(t *testing.T) {
 		t.Errorf("it refuses: %v, problem %v", err, w.Problem())
 	}
 	w.down[0] = errDown
-	if _, err := w.try(t.Context()); err == nil || w.Problem() == nil {
-		t.Errorf("it is down: %v, problem %v", err, w.Problem())
-	}
+	_, err := w.try(t.Context())
+	assert.True(t, err != nil && w.Problem() != nil, "it is down: %v, problem %v", err, w.Problem())
 }
