@@ -203,14 +203,10 @@ func FuzzEdit(f *testing.F) {
 		if err != nil || form.Charset >= UTF8MB3 && !form.MariaDB && refuses(form, file) {
 			return
 		}
-		if !bytes.Equal(whole.Bytes(), parts.Bytes()) {
-			t.Fatalf("%q, and byte by byte %q", whole.Bytes(), parts.Bytes())
-		}
+		assert.MustTrue(t, bytes.Equal(whole.Bytes(), parts.Bytes()), "%q, and byte by byte %q", whole.Bytes(), parts.Bytes())
 		added := len(whole.Bytes()) - len(file)
 		if form.Columns[0].Field == Absent {
-			if !without(whole.String(), string(file), form, int(ids.n)) {
-				t.Fatalf("%q is not %q with %d ids", whole.Bytes(), file, ids.n)
-			}
+			assert.MustTrue(t, without(whole.String(), string(file), form, int(ids.n)), "%q is not %q with %d ids", whole.Bytes(), file, ids.n)
 			return
 		}
 		assert.MustTrue(t, added <= int(ids.n)*24, "%d bytes more for %d ids", added, ids.n)
