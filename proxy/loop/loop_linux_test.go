@@ -207,9 +207,7 @@ func TestWaits(t *testing.T) {
 	for _, c := range "0123456789" {
 		reader.send(t, string(c))
 	}
-	if got := within(t, reader.turns); string(got) != "0123456789" {
-		t.Errorf("read %q", got)
-	}
+	assert.Equal(t, "read", string(within(t, reader.turns)), "0123456789")
 	got := make([]byte, len(big))
 	_, err := io.ReadFull(writer.peer, got)
 	assert.True(t, err == nil && bytes.Equal(got, big), "what a writer wrote piece by piece came otherwise: %v", err)
