@@ -78,9 +78,8 @@ func FuzzRequests(f *testing.F) {
 		}
 		whole, cut := run(atOnce), run(randomly(seed))
 		for _, k := range []*talk{whole, cut} {
-			if !filled && k.refused == 0 && !k.requests.dropping && !bytes.Equal(append(bytes.Clone(k.toServer), k.client...), in) {
-				t.Errorf("%x went to the server as %x", in, k.toServer)
-			}
+			assert.True(t, filled || k.refused != 0 || k.requests.dropping || bytes.Equal(append(bytes.Clone(k.toServer), k.client...), in),
+				"%x went to the server as %x", in, k.toServer)
 			// A command without text is waited for up to maxNote.
 			assert.LessOrEqual(t, "bytes kept", len(k.client), max(k.requests.Limit, maxNote)+2*wire.HeaderLen)
 		}
@@ -88,9 +87,8 @@ func FuzzRequests(f *testing.F) {
 			return // how much of such a command goes on before it is known to be too large is left open
 		}
 		// What is not whole may be forwarded in part or kept, as it arrives.
-		if n := min(len(whole.toServer), len(cut.toServer)); !bytes.Equal(whole.toServer[:n], cut.toServer[:n]) {
-			t.Errorf("at once %x, in pieces %x", whole.toServer, cut.toServer)
-		}
+		n := min(len(whole.toServer), len(cut.toServer))
+		assert.True(t, bytes.Equal(whole.toServer[:n], cut.toServer[:n]), "at once %x, in pieces %x", whole.toServer, cut.toServer)
 		if whole.requests.Left > 0 || len(whole.client) > 0 || len(cut.client) > 0 {
 			return
 		}
@@ -169,8 +167,6 @@ func FuzzReplies(f *testing.F) {
 			p := fuzzPending(sent[i], sent[i+1])
 			changes = changes || p.SeqDelta != 0 || p.More || p.Watcher != nil
 		}
-		if !changes && !bytes.Equal(append(bytes.Clone(whole.toClient), whole.server...), in) {
-			t.Errorf("%x went to the client as %x", in, whole.toClient)
-		}
+		assert.True(t, changes || bytes.Equal(append(bytes.Clone(whole.toClient), whole.server...), in), "%x went to the client as %x", in, whole.toClient)
 	})
 }

@@ -25,9 +25,8 @@ func TestOwnTextsAreBounded(t *testing.T) {
 	e := made(maxOwnTexts + 1)
 	assert.True(t, !e.Own.Kept && c.Prepared.texts.Load() == 0, "one that is too large: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
 	first, second, third := made(maxOwnTexts/2), made(maxOwnTexts/2), made(1)
-	if !first.Own.Kept || !second.Own.Kept || third.Own.Kept || c.Prepared.texts.Load() != maxOwnTexts {
-		t.Errorf("kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts.Load())
-	}
+	assert.True(t, first.Own.Kept && second.Own.Kept && !third.Own.Kept && c.Prepared.texts.Load() == maxOwnTexts,
+		"kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts.Load())
 	c.Prepared.dropText(third)
 	c.Prepared.dropText(first)
 	e = made(1)
@@ -62,9 +61,7 @@ func FuzzTypes(f *testing.F) {
 				want = append(want, p.Type)
 			}
 		}
-		if err == nil && (!whole || !slices.Equal(e.Types, want)) {
-			t.Errorf("%x: types %v, %t, want %v", payload, e.Types, whole, want)
-		}
+		assert.True(t, err != nil || whole && slices.Equal(e.Types, want), "%x: types %v, %t, want %v", payload, e.Types, whole, want)
 		for cut := range payload {
 			if before := (&Prepared{Params: n}); cut > 0 && before.noteTypes(bytes.Clone(payload[:cut]), caps) && whole && !slices.Equal(before.Types, e.Types) {
 				t.Errorf("%x: types %v of %d bytes, %v of all", payload, before.Types, cut, e.Types)
@@ -86,7 +83,5 @@ func TestPassedTextsAreBounded(t *testing.T) {
 		p.Add([]byte("PREPARE s FROM 'SELECT "+strings.Repeat("x", n)+"'"), same)
 	}
 	assert.True(t, len(p.texts) <= maxPassed, "%d bytes are kept", len(p.texts))
-	if p.MayInsert(same) || !p.MayInsert(rules()) {
-		t.Errorf("under the same rules: %t, after a reload: %t; want false, true", p.MayInsert(same), p.MayInsert(rules()))
-	}
+	assert.True(t, !p.MayInsert(same) && p.MayInsert(rules()), "under the same rules: %t, after a reload: %t; want false, true", p.MayInsert(same), p.MayInsert(rules()))
 }

@@ -67,9 +67,7 @@ func TestStateEffects(t *testing.T) {
 			eachWay(t, uint64(mysql.CLIENT_SECURE_CONNECTION), func(k *talk) {
 				k.exchange(tt.command, tt.reply)
 				s := &k.c.state
-				if k.c.pending.Len != 0 || k.c.Phase() != PhaseCommands {
-					k.t.Fatalf("%d pending, phase %d", k.c.pending.Len, k.c.Phase())
-				}
+				assert.MustTrue(k.t, k.c.pending.Len == 0 && k.c.Phase() == PhaseCommands, "%d pending, phase %d", k.c.pending.Len, k.c.Phase())
 				// What comes in pieces may be forgotten without need.
 				got, exact := KnowAll&^s.Known, strings.HasSuffix(k.t.Name(), "at_once")
 				assert.True(k.t, tt.lost&^got == 0 && (!exact || got == tt.lost), "forgot %06b; want %06b", got, tt.lost)
@@ -89,9 +87,8 @@ func TestStateLearned(t *testing.T) {
 	k.exchange(relayQuery("SELECT 1"), relayOkPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS))
 	assert.True(t, s.InTrans && !k.c.Leave() && s.Known == KnowAll, "status bits: %+v", s)
 	k.exchange(relayQuery("SET NAMES sjis, sql_mode = 'ANSI_QUOTES'"), trackOK("\x01\x06\x05other\x00\x1a\x14character_set_client\x04sjis\x00\x15\x08sql_mode\x0bANSI_QUOTES"))
-	if string(s.Schema) != "other" || !s.Mode.ANSIQuotes || s.Mode.NoBackslashEscapes || s.Known != KnowAll&^KnowNumbers&^KnowUTF8 {
-		t.Errorf("tracked: schema %q, mode %+v, known %06b", s.Schema, s.Mode, s.Known)
-	}
+	assert.True(t, string(s.Schema) == "other" && s.Mode.ANSIQuotes && !s.Mode.NoBackslashEscapes && s.Known == KnowAll&^KnowNumbers&^KnowUTF8,
+		"tracked: schema %q, mode %+v, known %06b", s.Schema, s.Mode, s.Known)
 	k.exchange(relayQuery("SELECT 1"), trackOK("\x01\x09"))
 	assert.True(t, s.Known == knowNothing, "malformed tracking left %06b known", s.Known)
 	k = newTalk(t, caps, atOnce)
@@ -272,9 +269,8 @@ func TestLoginSchema(t *testing.T) {
 			t.Errorf("the server tells %q: %q, known %q", told, got, s.KnownSchema())
 		}
 		s.forget(KnowSchema)
-		if got := s.LoginSchema(); got != nil {
-			t.Errorf("another schema may have been chosen: %q", got)
-		}
+		got := s.LoginSchema()
+		assert.True(t, got == nil, "another schema may have been chosen: %q", got)
 	}
 }
 
