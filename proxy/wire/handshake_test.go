@@ -76,9 +76,7 @@ func TestParseGreeting(t *testing.T) {
 			t.Errorf("%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
 			continue
 		}
-		if err == nil && got.MariaDB() != tt.mariaDB {
-			t.Errorf("%s: MariaDB() = %v", tt.name, got.MariaDB())
-		}
+		assert.True(t, err != nil || got.MariaDB() == tt.mariaDB, "%s: MariaDB() is not %v", tt.name, tt.mariaDB)
 	}
 }
 

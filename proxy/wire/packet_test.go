@@ -34,9 +34,8 @@ func TestAppendPacket(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("Frames(%d)", tt.n), Frames(tt.n), len(tt.frames))
 			rest, seq := b, tt.seq
 			for i, n := range tt.frames {
-				if got := PayloadLen(rest); got != n || rest[3] != seq {
-					t.Fatalf("frame %d: length %d, sequence %d; want %d, %d", i, got, rest[3], n, seq)
-				}
+				got := PayloadLen(rest)
+				assert.MustTrue(t, got == n && rest[3] == seq, "frame %d: length %d, sequence %d; want %d, %d", i, got, rest[3], n, seq)
 				rest = rest[HeaderLen+n:]
 				seq++
 			}
@@ -113,9 +112,8 @@ func FuzzPacket(f *testing.F) {
 		if got := AppendPacket(nil, b[3], payload); !bytes.Equal(got, b[:size]) {
 			t.Errorf("AppendPacket of what was read gave %x; want %x", got, b[:size])
 		}
-		if got := Join(bytes.Clone(b[:size])); !bytes.Equal(got, payload) || len(got) != n {
-			t.Errorf("Join = %x; ReadPacket read %x", got, payload)
-		}
+		got := Join(bytes.Clone(b[:size]))
+		assert.True(t, bytes.Equal(got, payload) && len(got) == n, "Join = %x; ReadPacket read %x", got, payload)
 	})
 }
 
@@ -204,9 +202,8 @@ func TestReader(t *testing.T) {
 	}
 	for _, tt := range tests {
 		r := NewReader([]byte(tt.in))
-		if got := tt.read(&r); got != tt.want || r.Len() != tt.rest || r.OK() == tt.bad {
-			t.Errorf("%s: %q, %d left, ok %v; want %q, %d, %v", tt.name, got, r.Len(), r.OK(), tt.want, tt.rest, !tt.bad)
-		}
+		got := tt.read(&r)
+		assert.True(t, got == tt.want && r.Len() == tt.rest && r.OK() != tt.bad, "%s: %q, %d left, ok %v; want %q, %d, %v", tt.name, got, r.Len(), r.OK(), tt.want, tt.rest, !tt.bad)
 	}
 }
 
@@ -221,9 +218,8 @@ func fmtValue(v []byte, null bool) string {
 func TestReaderStaysBad(t *testing.T) {
 	r := NewReader([]byte("\x05ab"))
 	r.LenencBytes()
-	if n, s := r.Uint8(), r.Rest(); n != 0 || len(s) != 0 || r.OK() {
-		t.Errorf("after a bad read: %d, %q, ok %v", n, s, r.OK())
-	}
+	n, s := r.Uint8(), r.Rest()
+	assert.True(t, n == 0 && len(s) == 0 && !r.OK(), "after a bad read: %d, %q, ok %v", n, s, r.OK())
 }
 
 // A length-encoded integer, however go-mysql writes it, reads back.
@@ -234,12 +230,10 @@ func FuzzLenenc(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint64, tail []byte) {
 		b := append(mysql.AppendLengthEncodedInteger(nil, n), tail...)
 		r := NewReader(b)
-		if got := r.Lenenc(); got != n || !r.OK() || !bytes.Equal(r.Rest(), tail) {
-			t.Errorf("Lenenc of %x = %d, ok %v; want %d", b, got, r.OK(), n)
-		}
+		got := r.Lenenc()
+		assert.True(t, got == n && r.OK() && bytes.Equal(r.Rest(), tail), "Lenenc of %x = %d, ok %v; want %d", b, got, r.OK(), n)
 		r = NewReader(tail)
-		if s := r.LenencBytes(); len(s)+r.Len() > len(tail) || !r.OK() && (s != nil || r.Len() != 0) {
-			t.Errorf("LenencBytes of %x: %x, %d left, ok %v", tail, s, r.Len(), r.OK())
-		}
+		s := r.LenencBytes()
+		assert.True(t, len(s)+r.Len() <= len(tail) && (r.OK() || s == nil && r.Len() == 0), "LenencBytes of %x: %x, %d left, ok %v", tail, s, r.Len(), r.OK())
 	})
 }

@@ -171,9 +171,8 @@ func FuzzReply(f *testing.F) {
 		out := append(prefix, in[used:]...)
 		again, valid := ParseOK(out, caps)
 		assert.MustTrue(t, valid && again.InsertID == id, "insert id %d in %x reads back as %+v, %v", id, in, again, valid)
-		if again.AffectedRows != ok.AffectedRows || again.Status != ok.Status || again.Warnings != ok.Warnings || !bytes.Equal(again.Track, ok.Track) {
-			t.Errorf("insert id %d changed %+v to %+v", id, ok, again)
-		}
+		assert.True(t, again.AffectedRows == ok.AffectedRows && again.Status == ok.Status && again.Warnings == ok.Warnings && bytes.Equal(again.Track, ok.Track),
+			"insert id %d changed %+v to %+v", id, ok, again)
 		back, backUsed := again.AppendPrefixWithInsertID(nil, out, ok.InsertID)
 		restored, _ := ParseOK(append(back, out[backUsed:]...), caps)
 		assert.True(t, restored.InsertID == ok.InsertID && restored.Status == ok.Status, "back from %d: %+v; want %+v", id, restored, ok)
@@ -295,9 +294,8 @@ func TestReadPrepare(t *testing.T) {
 			caps = uint64(mysql.CLIENT_DEPRECATE_EOF)
 		}
 		p, err := ReadPrepare(tt.in, caps)
-		if p.ID != tt.id || len(p.Shown.Payloads) != tt.shown || !says(err, tt.wantErr) {
-			t.Errorf("%s: statement %d with %d columns, %v; want %d, %d, %q", name, p.ID, len(p.Shown.Payloads), err, tt.id, tt.shown, tt.wantErr)
-		}
+		assert.True(t, p.ID == tt.id && len(p.Shown.Payloads) == tt.shown && says(err, tt.wantErr),
+			"%s: statement %d with %d columns, %v; want %d, %d, %q", name, p.ID, len(p.Shown.Payloads), err, tt.id, tt.shown, tt.wantErr)
 		for i := range p.Shown.Payloads {
 			c, ok := p.Shown.Column(i)
 			assert.True(t, ok && c.Name == "id", "%s: column %+v, %v", name, c, ok)
