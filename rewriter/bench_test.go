@@ -122,9 +122,7 @@ func benchmarkPlan(b *testing.B, text []byte, rows int) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := p.Read(s); err != nil {
-			b.Fatal(err)
-		}
+		assert.Must(b, p.Read(s))
 		out = p.Append(out[:0], text, ids)
 	}
 }

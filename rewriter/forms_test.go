@@ -259,9 +259,8 @@ func TestExpressions(t *testing.T) {
 			case !errors.Is(err, ErrNeedValues) || len(p.Questions) != 1:
 				t.Errorf("%s: %v, questions %v", in, err, p.Questions)
 			default:
-				if q := p.Questions[0]; in[q.Start:q.End] != tt.want {
-					t.Errorf("%s asks for %q", in, in[q.Start:q.End])
-				}
+				q := p.Questions[0]
+				assert.True(t, in[q.Start:q.End] == tt.want, "%s asks for %q", in, in[q.Start:q.End])
 			}
 		}
 	}
@@ -324,9 +323,8 @@ func TestExpressionsAnswered(t *testing.T) {
 		}
 	}
 	rules := []*rule.Rule{testRule, {Column: "code"}}
-	if err := p.Read(&Statement{Text: []byte("INSERT INTO t(code,id) VALUES (@a,@b)"), Rules: rules}); !errors.Is(err, ErrNeedValues) || p.AskedFor(0) != 1 || p.AskedFor(1) != 0 {
-		t.Errorf("%v: asked for %d, %d", err, p.AskedFor(0), p.AskedFor(1))
-	}
+	err := p.Read(&Statement{Text: []byte("INSERT INTO t(code,id) VALUES (@a,@b)"), Rules: rules})
+	assert.True(t, errors.Is(err, ErrNeedValues) && p.AskedFor(0) == 1 && p.AskedFor(1) == 0, "%v: asked for %d, %d", err, p.AskedFor(0), p.AskedFor(1))
 	long := "INSERT INTO t(id) VALUES (@x)" + strings.Repeat(",(@x)", maxQuestions)
 	assert.Equal(t, "257 expressions", rewritten(long, Mode{}, testRule, nil), "error: more than 256 expressions for ids")
 }
@@ -350,9 +348,8 @@ func TestTextColumn(t *testing.T) {
 	}
 	for _, tt := range tests {
 		in := "INSERT INTO t VALUES (" + tt.id + ",1)"
-		if got, p := rewrite(in, Mode{}, testRule, table); strings.HasPrefix(got, "error") || p.Columns[0] != tt.filled {
-			t.Errorf("%s: %s, %+v", in, got, p.Columns)
-		}
+		got, p := rewrite(in, Mode{}, testRule, table)
+		assert.True(t, !strings.HasPrefix(got, "error") && p.Columns[0] == tt.filled, "%s: %s, %+v", in, got, p.Columns)
 	}
 	for _, id := range []string{"'00'", "'\\0'", "'-0'", "@x", "'a' 'b'"} {
 		assert.Equal(t, id, rewritten("INSERT INTO t VALUES ("+id+",1)", Mode{}, testRule, table), "error: "+ErrNeedValues.Error())

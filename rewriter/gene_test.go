@@ -237,9 +237,7 @@ func TestGenesOfTwoRules(t *testing.T) {
 	want := [][]uint16{{7, 9}, {1}, {}, {crc("a") & 15, crc("b") & 15}}
 	assert.True(t, slices.EqualFunc(p.Genes, want, slices.Equal), "%v, want %v", p.Genes, want)
 	if n := testing.AllocsPerRun(100, func() {
-		if err := p.Read(s); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Read(s))
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -124,16 +124,10 @@ func TestReadHead(t *testing.T) {
 		{"$$ INSERT INTO t", "other"},
 	}
 	for _, tt := range tests {
-		if h, _ := ReadHead([]byte(tt.in), Mode{}); show(h) != tt.want {
-			t.Errorf("%q reads as %q, want %q", tt.in, show(h), tt.want)
-		}
+		assert.Equal(t, tt.in, show(headOf(tt.in, Mode{})), tt.want)
 	}
-	if h, _ := ReadHead([]byte("/*M!100100 INSERT INTO t */ VALUES (1)"), Mode{MariaDB: true}); show(h) != "insert .t" {
-		t.Errorf("MariaDB's comment reads as %q", show(h))
-	}
-	if h, _ := ReadHead([]byte(`INSERT INTO "t" VALUES (1)`), Mode{ANSIQuotes: true}); show(h) != "insert .t" {
-		t.Errorf("quoted name reads as %q", show(h))
-	}
+	assert.Equal(t, "MariaDB's comment", show(headOf("/*M!100100 INSERT INTO t */ VALUES (1)", Mode{MariaDB: true})), "insert .t")
+	assert.Equal(t, "quoted name", show(headOf(`INSERT INTO "t" VALUES (1)`, Mode{ANSIQuotes: true})), "insert .t")
 }
 
 func TestReadHeadAsksForMore(t *testing.T) {

@@ -67,9 +67,7 @@ func TestPrepare(t *testing.T) {
 			s := &Statement{Text: []byte(tt.in), Rules: preparedRules[:tt.rules], Table: table, Prepared: true, Bulk: tt.bulk}
 			assert.Must(t, p.Read(s))
 			got := assert.Of(p.Prepare(s)).Must(t)
-			if string(got.Text) != tt.out || roles(got.Parameters) != tt.want {
-				t.Errorf("got  %s with %s\nwant %s with %s", got.Text, roles(got.Parameters), tt.out, tt.want)
-			}
+			assert.True(t, string(got.Text) == tt.out && roles(got.Parameters) == tt.want, "got  %s with %s\nwant %s with %s", got.Text, roles(got.Parameters), tt.out, tt.want)
 			assert.Equal(t, "parameters of the client", got.Client, strings.Count(tt.want, "v")+strings.Count(tt.want, "b"))
 		})
 	}
@@ -138,9 +136,8 @@ func TestBind(t *testing.T) {
 		prepared := assert.Of(p.Prepare(s)).Must(t)
 		for range 2 { // again, in the same memory
 			prepared.Bind(&bound, tt.values, tt.sets, column)
-			if !reflect.DeepEqual(bound.Columns, tt.want) || bound.Rows != p.Rows*tt.sets {
-				t.Errorf("%s with %+v: %d rows, %+v, want %+v", tt.in, tt.values, bound.Rows, bound.Columns, tt.want)
-			}
+			assert.True(t, reflect.DeepEqual(bound.Columns, tt.want) && bound.Rows == p.Rows*tt.sets,
+				"%s with %+v: %d rows, %+v, want %+v", tt.in, tt.values, bound.Rows, bound.Columns, tt.want)
 		}
 	}
 }

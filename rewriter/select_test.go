@@ -29,9 +29,8 @@ func numbered(p *Plan, runs ...Run) *Numbering {
 func readSelect(t *testing.T, in string, m Mode) *Plan {
 	t.Helper()
 	p := new(Plan)
-	if err := p.Read(&Statement{Text: []byte(in), Mode: m, Rules: []*rule.Rule{testRule}, Table: selectTable}); err != nil || !p.Selected {
-		t.Fatalf("%s: %v, selected %t", in, err, p.Selected)
-	}
+	err := p.Read(&Statement{Text: []byte(in), Mode: m, Rules: []*rule.Rule{testRule}, Table: selectTable})
+	assert.MustTrue(t, err == nil && p.Selected, "%s: %v, selected %t", in, err, p.Selected)
 	return p
 }
 

@@ -36,9 +36,7 @@ func TestVersionComments(t *testing.T) {
 		in := "INSERT INTO t (a " + replaceHash(tt.comment, ",b") + ") VALUES (1 " + replaceHash(tt.comment, ",2") + ")"
 		without := "INSERT INTO t (a " + replaceHash(tt.comment, ",b") + ",`id`) VALUES (1 " + replaceHash(tt.comment, ",2") + ",LAST_INSERT_ID(77))"
 		for m, runs := range map[Mode]bool{maria: tt.maria, mysql: tt.mysql} {
-			if got, _ := rewrite(in, m, testRule, nil); got != without {
-				t.Errorf("%s on %d: %s", in, m.Version, got)
-			}
+			assert.Equal(t, fmt.Sprintf("%s on %d", in, m.Version), rewritten(in, m, testRule, nil), without)
 			// With the second value alone the statement is one that the server refuses if it takes
 			// it for code.
 			wrong := "INSERT INTO t (a) VALUES (1 " + replaceHash(tt.comment, ",2") + ")"
@@ -98,9 +96,7 @@ func TestHeadsOfKnownVersions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for m, want := range map[Mode]string{{}: tt.unknown, maria: tt.maria, mysql: tt.mysql} {
-			if h, _ := ReadHead([]byte(tt.in), m); show(h) != want {
-				t.Errorf("%s on %d: %s, want %s", tt.in, m.Version, show(h), want)
-			}
+			assert.Equal(t, fmt.Sprintf("%s on %d", tt.in, m.Version), show(headOf(tt.in, m)), want)
 		}
 	}
 	text := []byte("SELECT 1 /*!80000 ; ' */ ; SELECT 2")

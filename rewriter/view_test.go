@@ -44,9 +44,7 @@ func TestReadView(t *testing.T) {
 				got = string(v.Table.Schema) + "." + string(v.Table.Table) + "." + string(base)
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s of %s is %q, want %q", tt.column, strings.TrimPrefix(tt.text, viewHead), got, tt.want)
-		}
+		assert.True(t, got == tt.want, "%s of %s is %q, want %q", tt.column, strings.TrimPrefix(tt.text, viewHead), got, tt.want)
 	}
 }
 
@@ -83,9 +81,8 @@ func FuzzMayName(f *testing.F) {
 		head, _ := ReadHead([]byte(text), mode)
 		rules := rule.NewList([]rule.Rule{{Schema: "*", Table: pattern, Column: "id"}})
 		for _, fold := range []bool{false, true} {
-			if rules.Match(nil, head.Target.Table, fold) != nil && len(head.Target.Table) > 0 && !rules.MayName([]byte(text)) {
-				t.Errorf("%q names %q, which %q matches", text, head.Target.Table, pattern)
-			}
+			assert.True(t, rules.Match(nil, head.Target.Table, fold) == nil || len(head.Target.Table) <= 0 || rules.MayName([]byte(text)),
+				"%q names %q, which %q matches", text, head.Target.Table, pattern)
 		}
 	})
 }

@@ -36,9 +36,8 @@ func TestMentions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		b := []byte(tt.text)
-		if MentionsLastID(b) != tt.lastID || MentionsInsertID(b) != tt.insertID || MentionsDiagnostics(b) != tt.diagnosis {
-			t.Errorf("%q mentions %v %v %v", tt.text, MentionsLastID(b), MentionsInsertID(b), MentionsDiagnostics(b))
-		}
+		assert.True(t, MentionsLastID(b) == tt.lastID && MentionsInsertID(b) == tt.insertID && MentionsDiagnostics(b) == tt.diagnosis,
+			"%q mentions %v %v %v", tt.text, MentionsLastID(b), MentionsInsertID(b), MentionsDiagnostics(b))
 	}
 	for pad := range 40 { // at every place relative to the leaps
 		for word, in := range map[string]func([]byte) bool{
@@ -258,13 +257,11 @@ func TestInsideOfVersionCommentsBeginsAfresh(t *testing.T) {
 		"INSERT INTO t (a) VALUES (1+/*!80000x*/)":                false,
 		"INSERT INTO t (a) VALUES (1+0x80000identity)":            false,
 	} {
-		if err := p.Read(&Statement{Text: []byte(text), Mode: m, Rules: []*rule.Rule{testRule}}); err != nil || p.ReadsLastID != reads {
-			t.Errorf("%s: %v, reads LAST_INSERT_ID %v", text, err, p.ReadsLastID)
-		}
+		err := p.Read(&Statement{Text: []byte(text), Mode: m, Rules: []*rule.Rule{testRule}})
+		assert.True(t, err == nil && p.ReadsLastID == reads, "%s: %v, reads LAST_INSERT_ID %v", text, err, p.ReadsLastID)
 	}
-	if err := p.Read(&Statement{Text: []byte("INSERT INTO t (a) VALUES (/*!80000$$),($$*/)"), Mode: m, Rules: []*rule.Rule{testRule}}); err == nil {
-		t.Errorf("a dollar quote is read as %d tuples", p.Rows)
-	}
+	err := p.Read(&Statement{Text: []byte("INSERT INTO t (a) VALUES (/*!80000$$),($$*/)"), Mode: m, Rules: []*rule.Rule{testRule}})
+	assert.True(t, err != nil, "a dollar quote is read as %d tuples", p.Rows)
 	text := []byte("SELECT /*!80000$$;$$*/; SELECT 2")
 	assert.Equal(t, "split at", Split(nil, text, Mode{Version: 90704, MultiStatements: true})[0].End, strings.Index(string(text), "; SELECT"))
 }
