@@ -228,9 +228,8 @@ func TestReaderOfMuch(t *testing.T) {
 	text := bytes.Repeat([]byte("(1,'some text that is repeated'),"), 200_000)
 	s, p := read(t, "INSERT INTO t (a,b) VALUES "+string(text[:len(text)-1]))
 	r := New(100)
-	if err := r.Check(s, p); err != nil || r.Agreed.Load() != 1 {
-		t.Fatalf("%v, agreed %d", err, r.Agreed.Load())
-	}
+	err := r.Check(s, p)
+	assert.MustTrue(t, err == nil && r.Agreed.Load() == 1, "%v, agreed %d", err, r.Agreed.Load())
 	assert.LessOrEqual(t, "bytes that are left", len(p.Reduce(s).Text), 100)
 }
 
@@ -274,9 +273,7 @@ func TestKnownShapesAllocateNothing(t *testing.T) {
 	s, p := read(t, "INSERT INTO t (a,b) VALUES (1,'x'),(NOW(),2)")
 	r := New(100)
 	if n := testing.AllocsPerRun(100, func() {
-		if err := r.Check(s, p); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, r.Check(s, p))
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
@@ -285,24 +282,18 @@ func TestKnownShapesAllocateNothing(t *testing.T) {
 func BenchmarkCheck(b *testing.B) {
 	s := &rewriter.Statement{Text: []byte("INSERT INTO orders (customer, amount, note, created) VALUES (1, 2.5, 'x', NOW())"), Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
-	if err := p.Read(s); err != nil {
-		b.Fatal(err)
-	}
+	assert.Must(b, p.Read(s))
 	b.Run("known", func(b *testing.B) {
 		r := New(100)
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := r.Check(s, p); err != nil {
-				b.Fatal(err)
-			}
+			assert.Must(b, r.Check(s, p))
 		}
 	})
 	b.Run("new", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := New(1).Check(s, p); err != nil {
-				b.Fatal(err)
-			}
+			assert.Must(b, New(1).Check(s, p))
 		}
 	})
 }
