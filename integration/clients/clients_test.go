@@ -283,8 +283,7 @@ func need(t *testing.T, paths ...string) {
 // tool is a path in the folder that scripts/install-servers.sh installs into.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	path := assert.Of(filepath.Abs(filepath.Join("../../.tools/clients", name))).Must(t)
-	return path
+	return assert.Of(filepath.Abs(filepath.Join("../../.tools/clients", name))).Must(t)
 }
 
 func TestMain(m *testing.M) { harness.Main(m, "--performance-schema=ON") }

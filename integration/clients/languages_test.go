@@ -52,8 +52,7 @@ func TestCommandLine(t *testing.T) {
 // gorm is the program of Go's clients.
 func gorm(t *testing.T) string {
 	t.Helper()
-	program := assert.Of(harness.BuildOther("./gorm")).Must(t)
-	return program
+	return assert.Of(harness.BuildOther("./gorm")).Must(t)
 }
 
 func TestGo(t *testing.T) {
