@@ -96,8 +96,7 @@ func raiseFiles(t *testing.T, n int) (files int) {
 }
 
 func usage(t *testing.T, p *process.Process) process.Usage {
-	u := assert.Of(p.Usage()).Must(t)
-	return u
+	return assert.Of(p.Usage()).Must(t)
 }
 
 // Payloads of the protocol's packets: see "Protocol::HandshakeV10" and "Protocol::HandshakeResponse41"

@@ -43,8 +43,7 @@ func limited(t *testing.T, limits string) (p *harness.Proxy, metric func(name st
 		defer r.Body.Close()
 		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
 			if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-				n := assert.Of(strconv.ParseFloat(value, 64)).Must(t)
-				return n
+				return assert.Of(strconv.ParseFloat(value, 64)).Must(t)
 			}
 		}
 		return 0

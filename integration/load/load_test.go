@@ -126,8 +126,7 @@ var generatedIDs = regexp.MustCompile(`"1\d{6}"`)
 // number.
 func loadRounds(t *testing.T) int {
 	if v := os.Getenv("IDPROXY_LOAD_ROUNDS"); v != "" {
-		n := assert.Of(strconv.Atoi(v)).Must(t)
-		return n
+		return assert.Of(strconv.Atoi(v)).Must(t)
 	}
 	return width.Of(250, 1000)
 }
