@@ -47,8 +47,7 @@ func (w *modeWorld) batch(t *testing.T, s *wireclient.Session, texts []string) (
 			answers = append(answers, "refused")
 			continue
 		}
-		replies, err := s.Query(sent)
-		assert.Must(t, err, fmt.Sprintf("%s: %q", w.name, text))
+		replies := assert.Of(s.Query(sent)).Must(t, fmt.Sprintf("%s: %q", w.name, text))
 		answers = append(answers, answerOf(replies[0]))
 	}
 	var all []string

@@ -374,8 +374,7 @@ func (w *modeWorld) run(t *testing.T, s *wireclient.Session, text string, next *
 	if err != nil {
 		return modeOutcome{reply: err.Error(), refused: true}
 	}
-	replies, err := s.Query(sent)
-	assert.Must(t, err, fmt.Sprintf("%s: %q", w.name, text))
+	replies := assert.Of(s.Query(sent)).Must(t, fmt.Sprintf("%s: %q", w.name, text))
 	names, rows := map[uint64]string{}, []string{}
 	first := uint64(0)
 	for _, row := range w.observer.Must(t, "SELECT id, HEX(a), HEX(b) FROM t ORDER BY id").Rows {
