@@ -49,8 +49,7 @@ func TestRandomSessions(t *testing.T) {
 			t.Parallel()
 			number := func(name string, value int) int {
 				if v := os.Getenv(name); v != "" {
-					n := assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
-					return n
+					return assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
 				}
 				return value
 			}
