@@ -212,6 +212,5 @@ func clockOf(t *testing.T, name string, clock *Clock) func() time.Time {
 
 func number(t *testing.T, text string) int64 {
 	t.Helper()
-	n := assert.Of(strconv.ParseInt(text, 10, 64)).Must(t)
-	return n
+	return assert.Of(strconv.ParseInt(text, 10, 64)).Must(t)
 }
