@@ -159,8 +159,7 @@ func TestExposed(t *testing.T) {
 func TestBadBlocks(t *testing.T) {
 	sealed := func(text string, size int) []byte {
 		private := assert.Of(rsa.GenerateKey(rand.Reader, size)).Must(t)
-		block := assert.Of(mysql.EncryptPassword(text, []byte(salt), &private.PublicKey)).Must(t)
-		return block
+		return assert.Of(mysql.EncryptPassword(text, []byte(salt), &private.PublicKey)).Must(t)
 	}
 	empty := make([]byte, 1)
 	mix(empty, []byte(salt))
