@@ -135,13 +135,11 @@ func (s site) commands(t *testing.T) string {
 	t.Helper()
 	// A server counts an execution a moment after it answers, and all of a session's when that is
 	// gone.
-	deadline := time.Now().Add(time.Minute)
-	for sessions := 1; sessions > 0; time.Sleep(2 * time.Millisecond) {
-		err := s.pool.QueryRow("SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_user=?", s.db).Scan(&sessions)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d sessions of the script are still there: %v", sessions, err)
-		}
-	}
+	assert.Until(t, "the script's sessions are gone", func() bool {
+		var sessions int
+		assert.Must(t, s.pool.QueryRow("SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_user=?", s.db).Scan(&sessions))
+		return sessions == 0
+	})
 	var text string
 	err := s.pool.QueryRow(`SELECT GROUP_CONCAT(event_name, '=', count_star ORDER BY event_name SEPARATOR ' ')
 		FROM performance_schema.events_statements_summary_by_user_by_event_name
