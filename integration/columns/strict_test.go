@@ -102,8 +102,7 @@ func (way wayToInsert) outcome(t *testing.T, addr, db, table, mode string) strin
 	t.Helper()
 	s := assert.Of(wireclient.DialWith(wireclient.BulkOperations, addr, db)).Must(t)
 	defer s.Close()
-	s.Must(t, "DELETE FROM "+table, "ALTER TABLE "+table+fmt.Sprintf(" AUTO_INCREMENT=%d", pair.SourceStart))
-	s.Must(t, "SET sql_mode='"+mode+"'")
+	s.Must(t, "DELETE FROM "+table, "ALTER TABLE "+table+fmt.Sprintf(" AUTO_INCREMENT=%d", pair.SourceStart), "SET sql_mode='"+mode+"'")
 	replies := assert.Of(way.run(s)).Must(t)
 	failed := ""
 	for _, r := range replies {
