@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
@@ -158,16 +157,13 @@ SELECT nothing;
 // lastAlgorithm is that of the session that ended last.
 func (w *world) lastAlgorithm() string {
 	w.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for time.Now().Before(deadline) {
-		all := regexp.MustCompile(`msg="session ended".* compression=(\w+)`).FindAllStringSubmatch(w.proxy.Log(), -1)
-		if w.seen < len(all) {
-			w.seen = len(all)
-			return all[w.seen-1][1]
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	return "nothing: no session ended"
+	var all [][]string
+	assert.Until(w, "another session ended", func() bool {
+		all = regexp.MustCompile(`msg="session ended".* compression=(\w+)`).FindAllStringSubmatch(w.proxy.Log(), -1)
+		return w.seen < len(all)
+	})
+	w.seen = len(all)
+	return all[w.seen-1][1]
 }
 
 // TestDriver: the same with Go's driver.
