@@ -74,10 +74,12 @@ rules:
 	return w
 }
 
-func (w *geneWorld) open(t *testing.T) *sql.DB {
+func (w *geneWorld) open(t *testing.T) *sql.DB { return w.openAt(t, "a") }
+
+func (w *geneWorld) openAt(t *testing.T, listener string) *sql.DB {
 	c := w.server.Config(w.name)
 	c.MultiStatements = true
-	db := harness.Open(t, c, w.proxy.Addr("a"))
+	db := harness.Open(t, c, w.proxy.Addr(listener))
 	db.SetMaxOpenConns(1)
 	return db
 }
@@ -314,8 +316,7 @@ func TestGenesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)
 	w := startGenes(t, s, "  - {table: DB.none, column: id, source: ids}\n  - {table: DB.flakes_none, column: id, source: flakes}\n")
-	harness.MustExec(t, w.direct, "CREATE TABLE none (a INT, k INT, id BIGINT PRIMARY KEY)")
-	harness.MustExec(t, w.direct, "CREATE TABLE flakes_none (a INT, k INT, id BIGINT PRIMARY KEY)")
+	harness.MustExec(t, w.direct, "CREATE TABLE none (a INT, k INT, id BIGINT PRIMARY KEY)", "CREATE TABLE flakes_none (a INT, k INT, id BIGINT PRIMARY KEY)")
 	tables := map[string][]string{"ids": {"big", "small", "wide", "padded", "none"}, "flakes": {"flakes", "bytes", "flakes_none"}}
 	var wg sync.WaitGroup
 	for n := range 4 {
