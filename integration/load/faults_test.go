@@ -31,8 +31,7 @@ rules:
 		for _, name := range []string{"strict", "ahead"} {
 			direct.Exec("CREATE TABLE " + name + " (id BIGINT PRIMARY KEY, a VARCHAR(50))")
 		}
-		direct.Exec("CREATE TABLE tiny (id TINYINT PRIMARY KEY, a VARCHAR(50))")
-		direct.Exec("CREATE TABLE seen (id INT NOT NULL, a VARCHAR(50))")
+		direct.Exec("CREATE TABLE tiny (id TINYINT PRIMARY KEY, a VARCHAR(50))", "CREATE TABLE seen (id INT NOT NULL, a VARCHAR(50))")
 		const csv = "LOAD DATA LOCAL INFILE 'f' INTO TABLE %s FIELDS TERMINATED BY ','"
 		rows := func(table string) string { return direct.Rows("SELECT COUNT(*), MAX(id) FROM " + table) }
 		broken := func(statement, file, says, table string) {
