@@ -158,8 +158,7 @@ func TestPreparedAnewElsewhere(t *testing.T) {
 		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')")
 		st, _ := w.statement(t, `INSERT INTO "t" ("a") VALUES ('\\')`)
 		query, _ := w.statement(t, `INSERT INTO "t" ("a") SELECT '\\'`)
-		w.Must(t, `PREPARE n FROM 'INSERT INTO "t" ("a") VALUES (''\\\\'')'`)
-		w.Must(t, "USE "+other, "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
+		w.Must(t, `PREPARE n FROM 'INSERT INTO "t" ("a") VALUES (''\\\\'')'`, "USE "+other, "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
 		all := map[uint32]string{query: `\`}
 		if server.Kind == servers.MariaDB { // MySQL reads it by the sql_mode of now
 			all[st] = `\`
