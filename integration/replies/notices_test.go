@@ -26,16 +26,14 @@ func TestNotices(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		db := harness.Database(t, server)
 		direct := wireclient.Open(t, server.Addr, db)
-		direct.Must(t, "CREATE TABLE kept (id BIGINT PRIMARY KEY, a VARCHAR(20))")
-		direct.Must(t, "CREATE TABLE seen (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20))")
+		direct.Must(t, "CREATE TABLE kept (id BIGINT PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE seen (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20))")
 		p := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
 			fmt.Sprintf("{table: %s.kept, column: id, source: ids, explicit: reject}, {table: %[1]s.seen, column: id, source: ids, mode: observe}", db))
 		s := wireclient.Open(t, p.Addr("a"), db)
 		for i := range 20 {
 			replies, err := s.Query(fmt.Sprintf("INSERT INTO kept (id, a) VALUES (%d, 'secret')", secretID+i))
 			assert.MustTrue(t, err == nil && pair.Shown(replies[0]) == "!1235", "an explicit id: %v, %v, want 1235", replies, err)
-			s.Must(t, "INSERT INTO seen (a) VALUES ('secret'), ('secret')")
-			s.Must(t, "INSERT INTO seen (id, a) SELECT SLEEP(0), 'secret'")
+			s.Must(t, "INSERT INTO seen (a) VALUES ('secret'), ('secret')", "INSERT INTO seen (id, a) SELECT SLEEP(0), 'secret'")
 		}
 		cfg := server.Config(db)
 		cfg.Addr, cfg.Passwd = p.Addr("a"), "wrong"

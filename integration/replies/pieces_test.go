@@ -124,8 +124,7 @@ func TestInsideStaysInside(t *testing.T) {
 		store := harness.StartServer(t, servers.MariaDB, servers.Options{})
 		storeDB := harness.Database(t, store)
 		direct := harness.Open(t, s.Config(name), "")
-		harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-		harness.MustExec(t, direct, "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
+		harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
 		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners:
   - {name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: secretly, password: wrong}}
