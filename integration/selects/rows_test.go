@@ -225,19 +225,16 @@ func TestSelectValues(t *testing.T) {
 		name := harness.Database(t, server)
 		direct := harness.Open(t, server.Config(name), "")
 		direct.SetMaxOpenConns(1)
-		for _, q := range []string{
+		harness.MustExec(t, direct,
 			"CREATE TABLE s (v INT PRIMARY KEY, w VARCHAR(20), date VARCHAR(20), fd DOUBLE(10,2), dd DECIMAL(20,10))",
 			"INSERT INTO s VALUES (1,'a','x',1.1,0.3333333333),(2,'b','y',2.2,1.5),(3,'c','z',0.35,7)",
-		} {
-			harness.MustExec(t, direct, q)
-		}
+		)
 		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}", fmt.Sprintf(`{table: "%s.t", column: id, source: ids}`, name))
 		for _, tt := range selectValues {
 			t.Run(tt.text, func(t *testing.T) {
 				const columns = " PRIMARY KEY, a BIGINT UNIQUE, b VARCHAR(40), d DECIMAL(40,20), f DOUBLE)"
 				run := func(column, addr string) (string, error) {
-					harness.MustExec(t, direct, "DROP TABLE IF EXISTS t")
-					harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT "+column+columns)
+					harness.MustExec(t, direct, "DROP TABLE IF EXISTS t", "CREATE TABLE t (id BIGINT "+column+columns)
 					db := harness.Open(t, server.Config(name), addr)
 					db.SetMaxOpenConns(1)
 					var err error
