@@ -140,8 +140,7 @@ func TestLargeStatementIsNotHeld(t *testing.T) {
 	s := harness.StartServer(t, servers.MariaDB, servers.Options{Args: []string{"--max-allowed-packet=200M"}})
 	name := harness.Database(t, s)
 	direct := openBig(t, s, name, "")
-	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a MEDIUMTEXT)")
-	harness.MustExec(t, direct, "CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a MEDIUMTEXT)")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a MEDIUMTEXT)", "CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a MEDIUMTEXT)")
 	proxy := harness.Start(t, harness.Spec{Config: sizeConfig(s, name), Plain: true})
 	db := openBig(t, s, name, proxy.Addr("a"))
 	peak := func() int64 {
@@ -151,8 +150,7 @@ func TestLargeStatementIsNotHeld(t *testing.T) {
 	}
 	filled := insertOf(t, 70, 64*harness.MiB)
 	before := peak()
-	harness.MustExec(t, db, strings.Replace(filled, "INTO t ", "INTO free ", 1))
-	harness.MustExec(t, db, "UPDATE free SET a = LENGTH('"+strings.Repeat("y", 64*harness.MiB)+"')")
+	harness.MustExec(t, db, strings.Replace(filled, "INTO t ", "INTO free ", 1), "UPDATE free SET a = LENGTH('"+strings.Repeat("y", 64*harness.MiB)+"')")
 	streamed := peak()
 	harness.MustExec(t, db, filled)
 	held := peak()
