@@ -10,7 +10,7 @@ import (
 )
 
 func TestParseListening(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, log string
 		want      map[string]string
 	}{
@@ -24,8 +24,7 @@ func TestParseListening(t *testing.T) {
 			map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"},
 		},
 		{"half a line", "msg=listening listen=127.0.0.1:33", map[string]string{}},
-	}
-	for _, tt := range tests {
+	} {
 		assert.NoDiff(t, tt.name, cmp.Diff(tt.want, parseListening(tt.log, []string{"a", "b"})))
 	}
 }
