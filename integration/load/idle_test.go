@@ -40,8 +40,7 @@ func TestIdleSessions(t *testing.T) {
 	empty := usage(t, p.Process)
 
 	began := time.Now()
-	clients := make([]net.Conn, n)
-	at := make(chan int)
+	clients, at := make([]net.Conn, n), make(chan int)
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
