@@ -375,8 +375,7 @@ func (w *modeWorld) run(t *testing.T, s *wireclient.Session, text string, next *
 		return modeOutcome{reply: err.Error(), refused: true}
 	}
 	replies := assert.Of(s.Query(sent)).Must(t, fmt.Sprintf("%s: %q", w.name, text))
-	names, rows := map[uint64]string{}, []string{}
-	first := uint64(0)
+	names, rows, first := map[uint64]string{}, []string{}, uint64(0)
 	for _, row := range w.observer.Must(t, "SELECT id, HEX(a), HEX(b) FROM t ORDER BY id").Rows {
 		id, _ := wireclient.ParseID(row[0])
 		label := row[0]
