@@ -38,8 +38,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	placed, _ := w.statement(t, "INSERT INTO t VALUES (NULL, ?, 'b')")
 	pid, _ := w.statement(t, "SELECT COUNT(*) FROM t WHERE a = ?")
 	w.Must(t, "PREPARE n FROM 'INSERT INTO t (a) VALUES (''n'')'")
-	typed := map[uint32]bool{}
-	next := uint64(1000)
+	typed, next := map[uint32]bool{}, uint64(1000)
 	execute := func(id uint32, want uint64) {
 		t.Helper()
 		rest := [][]byte{{0, 0}, {1, 'x'}}
