@@ -109,11 +109,7 @@ func TestTable(t *testing.T) {
 			EachTable: func(*rule.Rule) bool { return tt.each },
 			Before:    func() *facts.Table { return nil },
 		}
-		f, err := (&Asker{Session: &tt.server, Names: new(facts.Names)}).Table(about)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
+		f := assert.Of((&Asker{Session: &tt.server, Names: new(facts.Names)}).Table(about)).Must(t, name)
 		assert.NoDiff(t, name+": questions", cmp.Diff(tt.want, tt.server.asked))
 		assert.True(t, (f.Err != nil) == (tt.err != 0) && (f.Err == nil || f.Err.Code == tt.err), "%s: refused by %v, want %d", name, f.Err, tt.err)
 		base, err := f.Series("id", rewriter.Name{})
