@@ -98,7 +98,7 @@ func TestQueueGivesBack(t *testing.T) {
 
 // What may concern a rule when not everything is known.
 func TestMayConcern(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		schema, table string
 		known         Known
 		fold          bool
@@ -118,8 +118,7 @@ func TestMayConcern(t *testing.T) {
 		{table: "caf\xc3\xa9", known: KnowAll &^ KnowCharset, want: true},
 		{table: "caf\xc3\xa9", known: KnowAll, charset: "latin1", want: true}, // must be converted first
 		{table: "orders\xff", known: KnowAll, want: true},                     // which MySQL takes for orders
-	}
-	for _, tt := range tests {
+	} {
 		k := newTalk(t, 0, atOnce)
 		k.c.state.Known, k.c.state.Charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
 		k.requests.Rules = func() RuleBook { return RuleBook{List: relayRules, Fold: tt.fold} }

@@ -44,7 +44,7 @@ func explicit(result int, id uint64) Expect {
 // packet grows or shrinks with it.
 func TestInsertIDPatched(t *testing.T) {
 	const big = 1 << 40
-	tests := []struct {
+	for _, tt := range []struct {
 		name             string
 		server, expected uint64 // insert ids
 		affected         uint64
@@ -60,8 +60,7 @@ func TestInsertIDPatched(t *testing.T) {
 		{name: "explicit id on a plain column", server: 0, expected: 1<<64 - 5, affected: 1, want: 1<<64 - 5},
 		{name: "no row went in", server: 9, expected: 77, affected: 0, want: 0},
 		{name: "many rows", server: 0, expected: 1000, affected: 70000, want: 1000},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
 				k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(generated(0, tt.expected))})

@@ -33,7 +33,7 @@ func trackOK(info string) []byte {
 // What commands do to the state that is tracked, once their replies are there.
 func TestStateEffects(t *testing.T) {
 	ok, fails := relayOkPayload(0, 0, 2), clienterr.Payload(relayTestError(1064))
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		command []byte
 		reply   []byte
@@ -61,8 +61,7 @@ func TestStateEffects(t *testing.T) {
 		{name: "a function that is not known", command: relayQuery("SELECT a, f(b)"), reply: ok, lost: KnowNumbers, schema: "shop"},
 		{name: "functions that are", command: relayQuery("SELECT COUNT(*), UPPER('a')"), reply: ok, schema: "shop"},
 		{name: "COM_DROP_DB", command: relayCommand(append([]byte{6}, "other"...)...), reply: ok, schema: "shop", changed: true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, uint64(mysql.CLIENT_SECURE_CONNECTION), func(k *talk) {
 				k.exchange(tt.command, tt.reply)
@@ -109,7 +108,7 @@ func TestLastID(t *testing.T) {
 	ok := relayOkPayload(1, 0, 2)
 	ours := insertReply(generated(0, 70))
 	own := insertReply(explicit(0, 9))
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		sent  Pending
 		reply []byte
@@ -128,8 +127,7 @@ func TestLastID(t *testing.T) {
 		{name: "hidden", sent: Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}}, reply: relayOkPayload(0, 5, 2), want: LastID{Value: 5, Known: true}},
 		{name: "reset", sent: Pending{Reply: ReplyOne, Touch: touchReset}, reply: ok, want: LastID{Known: true}},
 		{name: "reset that fails", sent: Pending{Reply: ReplyOne, Touch: touchReset}, reply: clienterr.Payload(relayTestError(1)), want: LastID{Value: 5, Known: true}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
 				k.c.state.LastID = LastID{Value: 5, Known: true}
@@ -144,7 +142,7 @@ func TestLastID(t *testing.T) {
 // While LAST_INSERT_ID() is owed, what can read it is held, so that it can be
 // paid first.
 func TestOwedHolds(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		command []byte
 		held    bool
 	}{
@@ -156,8 +154,7 @@ func TestOwedHolds(t *testing.T) {
 		{command: relayQuery("INSERT INTO other VALUES (1)"), held: true},
 		{command: relayQuery("INSERT INTO other VALUES (LAST_INSERT_ID())"), held: true},
 		{command: relayCommand([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00")...), held: true},
-	}
-	for _, tt := range tests {
+	} {
 		eachWay(t, 0, func(k *talk) {
 			k.c.state.LastID = LastID{Value: 5, Known: true, Owed: true}
 			k.c.Prepared.ByNumber = map[uint32]*Prepared{1: {Reads: true}}
@@ -200,7 +197,7 @@ func TestNoAllocations(t *testing.T) {
 		relayPacket(1, []byte{1}), relayPacket(2, []byte("\x03def")), relayPacket(3, []byte{0xfe, 0, 0, 2, 0}),
 		relayPacket(4, []byte("\x01a")), relayPacket(5, []byte("\x01b")), relayPacket(6, []byte{0xfe, 0, 0, 2, 0}),
 	}, nil)
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		command []byte
 		reply   []byte
@@ -211,8 +208,7 @@ func TestNoAllocations(t *testing.T) {
 		{name: "INSERT into another schema", command: relayQuery("INSERT INTO `else`.`orders` (a) VALUES (1)"), reply: relayPacket(1, relayOkPayload(1, 7, 2))},
 		{name: "execute", command: relayCommand([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00")...), reply: relayPacket(1, relayOkPayload(1, 0, 2))},
 		{name: "ping", command: relayCommand(0x0e), reply: relayPacket(1, relayOkPayload(0, 0, 2))},
-	}
-	for _, tt := range tests {
+	} {
 		k := newTalk(t, 0, atOnce)
 		counted := &stats.Commands{}
 		k.requests.Commands = counted
