@@ -13,7 +13,7 @@ import (
 )
 
 func TestAppendPacket(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		n      int
 		seq    byte
@@ -26,8 +26,7 @@ func TestAppendPacket(t *testing.T) {
 		{name: "one byte more", n: MaxPayload + 1, frames: []int{MaxPayload, 1}},
 		{name: "sequence wraps", n: MaxPayload + 1, seq: 255, frames: []int{MaxPayload, 1}},
 		{name: "two full frames", n: 2 * MaxPayload, frames: []int{MaxPayload, MaxPayload, 0}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			payload := bytes.Repeat([]byte{0xab}, tt.n)
 			b := AppendPacket(nil, tt.seq, payload)
@@ -48,7 +47,7 @@ func TestAppendPacket(t *testing.T) {
 }
 
 func TestPacketIncomplete(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name          string
 		in            []byte
 		size, payload int
@@ -61,8 +60,7 @@ func TestPacketIncomplete(t *testing.T) {
 			name: "full frame without its end", in: AppendPacket(nil, 0, make([]byte, MaxPayload))[:MaxPayload+HeaderLen],
 			size: MaxPayload + HeaderLen, payload: MaxPayload,
 		},
-	}
-	for _, tt := range tests {
+	} {
 		size, payload, ok := Packet(tt.in)
 		assert.True(t, !ok && size == tt.size && payload == tt.payload, "%s: Packet = %d, %d, %v; want %d, %d, false", tt.name, size, payload, ok, tt.size, tt.payload)
 	}
@@ -148,7 +146,7 @@ func TestReadPacketAnnounced(t *testing.T) {
 }
 
 func TestLenenc(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		want uint64
 		rest int
@@ -166,8 +164,7 @@ func TestLenenc(t *testing.T) {
 		{in: "\xfc\x01"},
 		{in: "\xfd\x01\x02"},
 		{in: "\xfe\x01\x02\x03\x04\x05\x06\x07"},
-	}
-	for _, tt := range tests {
+	} {
 		r := NewReader([]byte(tt.in))
 		if got := r.Lenenc(); got != tt.want || r.OK() != tt.ok || r.Len() != tt.rest {
 			t.Errorf("Lenenc of %q = %d, ok %v, %d left; want %d, %v, %d", tt.in, got, r.OK(), r.Len(), tt.want, tt.ok, tt.rest)
@@ -176,7 +173,7 @@ func TestLenenc(t *testing.T) {
 }
 
 func TestReader(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		in   string
 		read func(r *Reader) string
@@ -199,8 +196,7 @@ func TestReader(t *testing.T) {
 		{name: "value", in: "\x01ab", read: func(r *Reader) string { v, null := r.Value(); return fmtValue(v, null) }, want: "a", rest: 1},
 		{name: "null", in: "\xfbab", read: func(r *Reader) string { v, null := r.Value(); return fmtValue(v, null) }, want: "NULL", rest: 2},
 		{name: "no value", in: "", read: func(r *Reader) string { v, null := r.Value(); return fmtValue(v, null) }, bad: true},
-	}
-	for _, tt := range tests {
+	} {
 		r := NewReader([]byte(tt.in))
 		got := tt.read(&r)
 		assert.True(t, got == tt.want && r.Len() == tt.rest && r.OK() != tt.bad, "%s: %q, %d left, ok %v; want %q, %d, %v", tt.name, got, r.Len(), r.OK(), tt.want, tt.rest, !tt.bad)

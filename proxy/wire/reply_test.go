@@ -19,7 +19,7 @@ import (
 const tracking = uint64(mysql.CLIENT_SESSION_TRACK)
 
 func TestParseOK(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		in   string
 		caps uint64
@@ -43,8 +43,7 @@ func TestParseOK(t *testing.T) {
 		{name: "empty", bad: true},
 		{name: "cut off in the warnings", in: "\x00\x00\x00\x02\x00\x00", bad: true},
 		{name: "NULL as affected rows", in: "\x00\xfb\x00\x02\x00\x00\x00", bad: true},
-	}
-	for _, tt := range tests {
+	} {
 		got, valid := ParseOK([]byte(tt.in), tt.caps)
 		diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(OK{}))
 		assert.True(t, diff == "" && valid != tt.bad, "%s: valid %v, difference (-want +got):\n%s", tt.name, valid, diff)
@@ -53,7 +52,7 @@ func TestParseOK(t *testing.T) {
 
 func TestAppendPrefixWithInsertID(t *testing.T) {
 	const rest = "\x02\x00\x01\x00\x04info"
-	tests := []struct {
+	for _, tt := range []struct {
 		in, want string
 		id       uint64
 	}{
@@ -62,8 +61,7 @@ func TestAppendPrefixWithInsertID(t *testing.T) {
 		{in: "\x00\x01\xfc\xfb\x00" + rest, id: 1 << 40, want: "\x00\x01\xfe\x00\x00\x00\x00\x00\x01\x00\x00" + rest},
 		{in: "\x00\x01\xfe\x00\x00\x00\x00\x00\x01\x00\x00" + rest, id: 0, want: "\x00\x01\x00" + rest},
 		{in: "\x00\xfd\x01\x02\x03\x05" + rest, id: 6, want: "\x00\xfd\x01\x02\x03\x06" + rest},
-	}
-	for _, tt := range tests {
+	} {
 		ok, valid := ParseOK([]byte(tt.in), 0)
 		assert.MustTrue(t, valid, "ParseOK(%q) is not valid", tt.in)
 		out, used := ok.AppendPrefixWithInsertID(nil, []byte(tt.in), tt.id)
@@ -72,7 +70,7 @@ func TestAppendPrefixWithInsertID(t *testing.T) {
 }
 
 func TestParseEOF(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		want uint16
 		ok   bool
@@ -82,15 +80,14 @@ func TestParseEOF(t *testing.T) {
 		{in: "\xfe\xfc\x00\x01\x00\x08\x00\x00\x00", want: 8, ok: true},
 		{in: "\xfe"},
 		{in: "\xfe\x00\x00\x22"},
-	}
-	for _, tt := range tests {
+	} {
 		got, ok := ParseEOF([]byte(tt.in))
 		assert.True(t, got == tt.want && ok == tt.ok, "ParseEOF(%q) = %#x, %v; want %#x, %v", tt.in, got, ok, tt.want, tt.ok)
 	}
 }
 
 func TestErr(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		code uint16
 		text string
@@ -101,8 +98,7 @@ func TestErr(t *testing.T) {
 		{in: "\xff\x10\x04#42", code: 1040, text: "#42"},
 		{in: "\xff\x10"},
 		{in: ""},
-	}
-	for _, tt := range tests {
+	} {
 		code, text := ErrCode([]byte(tt.in)), ErrMessage([]byte(tt.in))
 		assert.True(t, code == tt.code && text == tt.text, "ERR %q = %d %q; want %d %q", tt.in, code, text, tt.code, tt.text)
 	}
@@ -119,7 +115,7 @@ func tracked(track string) (entries []string, ok bool) {
 }
 
 func TestWalkTrack(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, in string
 		want     []string
 		bad      bool
@@ -135,8 +131,7 @@ func TestWalkTrack(t *testing.T) {
 		{name: "name longer than its entry", in: "\x01\x02\x04shop", bad: true},
 		{name: "value missing", in: "\x00\x02\x01a", bad: true},
 		{name: "kind alone", in: "\x01", bad: true},
-	}
-	for _, tt := range tests {
+	} {
 		got, ok := tracked(tt.in)
 		assert.True(t, slices.Equal(got, tt.want) && ok != tt.bad, "%s: %q, %v; want %q, %v", tt.name, got, ok, tt.want, !tt.bad)
 	}
@@ -201,7 +196,7 @@ func says(err error, text string) bool {
 func TestReadResult(t *testing.T) {
 	one, def, eof := []byte{1}, []byte("\x03def"), []byte{0xfe, 0, 0, 2, 0}
 	long := []byte{0xfe, 0, 0, 2, 0, 0, 0}
-	tests := []struct {
+	for _, tt := range []struct {
 		name      string
 		in        []byte
 		deprecate bool
@@ -218,8 +213,7 @@ func TestReadResult(t *testing.T) {
 		{name: "row cut off", in: frames(one, def, eof, []byte("\x051"), eof), wantErr: "cut off"},
 		{name: "more columns than there are packets", in: frames([]byte("\xfe\xff\xff\xff\xff\xff\xff\xff\xff"), def), wantErr: "cut off"},
 		{name: "nothing", wantErr: "cut off"},
-	}
-	for _, tt := range tests {
+	} {
 		caps := uint64(0)
 		if tt.deprecate {
 			caps = uint64(mysql.CLIENT_DEPRECATE_EOF)
