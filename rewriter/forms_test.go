@@ -14,7 +14,7 @@ import (
 const updated = ",`t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`)"
 
 func TestSetForm(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t SET a=1", "INSERT INTO t SET a=1,`id`=LAST_INSERT_ID(77)"},
 		{"insert t set a = f(1,2) , t.b := 'x, y' ;", "insert t set a = f(1,2) , t.b := 'x, y',`id`=LAST_INSERT_ID(77) ;"},
 		{"REPLACE LOW_PRIORITY db.t SET a='=,' -- x\n", "REPLACE LOW_PRIORITY db.t SET a='=,',`id`=LAST_INSERT_ID(77) -- x\n"},
@@ -40,28 +40,26 @@ func TestSetForm(t *testing.T) {
 		{"INSERT INTO t SET a:1", "error: not understood at byte 19: unexpected ':'"},
 		{"INSERT INTO t SET u.a=1", "error: column list with a column of another table"},
 		{"INSERT INTO t SET a=1; SELECT 2", "error: more than one statement"},
-	}
-	for _, tt := range tests {
+	} {
 		assert.Equal(t, tt.in, rewritten(tt.in, Mode{MariaDB: true}, testRule, nil), tt.want)
 	}
 }
 
 func TestEmptyTuples(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t () VALUES ()", "INSERT INTO t (`id`) VALUES (LAST_INSERT_ID(77))"},
 		{"INSERT INTO t VALUES ()", "INSERT INTO t (`id`) VALUES (LAST_INSERT_ID(77))"},
 		{"REPLACE t PARTITION(p) value(),( /* x */ );", "REPLACE t PARTITION(p) (`id`) value(77),( /* x */ LAST_INSERT_ID(77)+1);"},
 		{"INSERT INTO t ( ) VALUES (),()", "INSERT INTO t ( `id`) VALUES (77),(LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t () VALUES () ON DUPLICATE KEY UPDATE a=1", "INSERT INTO t (`id`) VALUES (77) ON DUPLICATE KEY UPDATE a=1" + updated},
 		{"INSERT INTO t VALUES () AS n", "INSERT INTO t (`id`) VALUES (77) AS n(`idproxy0`)"},
-	}
-	for _, tt := range tests {
+	} {
 		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, nil), tt.want)
 	}
 }
 
 func TestFormsByOutcome(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		mode Mode
 		want string
@@ -83,8 +81,7 @@ func TestFormsByOutcome(t *testing.T) {
 		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 50744}, "INSERT INTO t(id) VALUES (LAST_INSERT_ID(77))"},
 		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 90704}, "error: expression for column id"},
 		{"INSERT INTO t SET returning=1", Mode{}, "INSERT INTO t SET returning=1,`id`=LAST_INSERT_ID(77)"},
-	}
-	for _, tt := range tests {
+	} {
 		assert.Equal(t, tt.in, rewritten(tt.in, tt.mode, testRule, nil), tt.want)
 	}
 }
@@ -93,7 +90,7 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 	maria := Mode{MariaDB: true}
 	packet, text := *testRule, &rule.Table{Columns: []rule.Column{{Name: "id", Text: true}, {Name: "a"}}}
 	packet.Packet = true
-	tests := []struct {
+	for _, tt := range []struct {
 		in    string
 		mode  Mode
 		rule  *rule.Rule
@@ -144,8 +141,7 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 		{in: "INSERT INTO t(id,a) VALUES (NULL,id) AS n(x,y)", want: "error: value that reads a generated column before it"},
 		{in: "INSERT INTO t(a) VALUES (1) AS n()", want: "error: not understood at byte 33: unexpected ')'"},
 		{in: "INSERT INTO t(a) VALUES (1) AS 'n'", want: "error: not understood at byte 31: unexpected string"},
-	}
-	for _, tt := range tests {
+	} {
 		rule := tt.rule
 		if rule == nil {
 			rule = testRule
@@ -156,7 +152,7 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 
 // A value behind the id that names it reads what it has read natively: nothing yet.
 func TestValuesThatReadTheID(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t(id,a) VALUES (NULL,id),(0,ID+1)", "INSERT INTO t(a,`id`) VALUES (id,77),(ID+1,LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t(a,id,b) VALUES (1,NULL,(SELECT u.id FROM u))", "INSERT INTO t(a,b,`id`) VALUES (1,(SELECT u.id FROM u),LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(id,a) VALUES (NULL,`id`)", "INSERT INTO t(a,`id`) VALUES (`id`,LAST_INSERT_ID(77))"},
@@ -165,8 +161,7 @@ func TestValuesThatReadTheID(t *testing.T) {
 		{"INSERT INTO t(a) VALUES (id)", "INSERT INTO t(a,`id`) VALUES (id,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(id,a) VALUES (5,id)", "INSERT INTO t(id,a) VALUES (5,id)"},
 		{"INSERT INTO t(id,a) VALUES (5,id),(NULL,id)", "error: value that reads a generated column before it"},
-	}
-	for _, tt := range tests {
+	} {
 		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, nil), tt.want)
 	}
 }
@@ -174,7 +169,7 @@ func TestValuesThatReadTheID(t *testing.T) {
 func TestSeveralColumns(t *testing.T) {
 	rules := []*rule.Rule{testRule, {Column: "code"}, {Column: "no"}}
 	table := &rule.Table{Columns: []rule.Column{{Name: "code"}, {Name: "a"}, {Name: "id"}, {Name: "b"}}, Invisible: []rule.Column{{Name: "no"}}}
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t(a) VALUES (1),(2)", "INSERT INTO t(a,`code`,`no`,`id`) VALUES (1,1077,2077,77),(2,1078,2078,LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t(id,a) VALUES (NULL,1),(5,2)", "INSERT INTO t(id,a,`code`,`no`) VALUES (LAST_INSERT_ID(77),1,1077,2077),(5,2,1078,2078)"},
 		{"INSERT INTO t(no,a,id,code) VALUES (0,1,2,3),(4,5,NULL,NULL)", "INSERT INTO t(no,a,id,code) VALUES (2077,1,2,3),(4,5,LAST_INSERT_ID(77),1077)"},
@@ -189,8 +184,7 @@ func TestSeveralColumns(t *testing.T) {
 		{"INSERT INTO t VALUES (1,2,3,4) AS n", "INSERT INTO t (`code`,`a`,`id`,`b`,`no`) VALUES (1,2,3,4,2077) AS n(`code`,`a`,`id`,`b`,`idproxy0`)"},
 		{"INSERT INTO t(code,code) VALUES (1,2)", "error: " + ErrRefusedByServer.Error()},
 		{"INSERT INTO t(a,code) VALUES (1)", "error: " + ErrRefusedByServer.Error()},
-	}
-	for _, tt := range tests {
+	} {
 		p, mode := new(Plan), Mode{MariaDB: !strings.Contains(tt.in, "AS n")}
 		got := ""
 		if err := p.Read(&Statement{Text: []byte(tt.in), Mode: mode, Rules: rules, Table: table}); err != nil {
@@ -209,14 +203,13 @@ func TestSeveralColumns(t *testing.T) {
 
 func TestInvisibleColumn(t *testing.T) {
 	table := &rule.Table{Columns: []rule.Column{{Name: "a"}, {Name: "b`"}}, Invisible: []rule.Column{{Name: "ID", Max: 5}}}
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t VALUES (1,2)", "INSERT INTO t (`a`,`b```,`id`) VALUES (1,2,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t PARTITION (p) VALUES (1,2)", "INSERT INTO t PARTITION (p) (`a`,`b```,`id`) VALUES (1,2,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(a) VALUES (1)", "INSERT INTO t(a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(id,a) VALUES (NULL,1)", "INSERT INTO t(id,a) VALUES (LAST_INSERT_ID(77),1)"},
 		{"INSERT INTO t VALUES (1,2,3)", "error: " + ErrRefusedByServer.Error()},
-	}
-	for _, tt := range tests {
+	} {
 		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, table), tt.want)
 	}
 	c, visible, ok := table.Column("id")
@@ -331,7 +324,7 @@ func TestExpressionsAnswered(t *testing.T) {
 
 func TestTextColumn(t *testing.T) {
 	table := &rule.Table{Columns: []rule.Column{{Name: "id", Text: true}, {Name: "a"}}}
-	tests := []struct {
+	for _, tt := range []struct {
 		id     string
 		filled Filled
 	}{
@@ -345,8 +338,7 @@ func TestTextColumn(t *testing.T) {
 		{"CASE WHEN 1 THEN 'x' END", Filled{Texts: 1}},
 		{"'0'", Filled{Generated: 1}},
 		{"NULL", Filled{Generated: 1}},
-	}
-	for _, tt := range tests {
+	} {
 		in := "INSERT INTO t VALUES (" + tt.id + ",1)"
 		got, p := rewrite(in, Mode{}, testRule, table)
 		assert.True(t, !strings.HasPrefix(got, "error") && p.Columns[0] == tt.filled, "%s: %s, %+v", in, got, p.Columns)
@@ -383,7 +375,7 @@ func TestTextColumn(t *testing.T) {
 func TestOtherCounter(t *testing.T) {
 	id, seq := rule.Column{Name: "id", Max: 1 << 62}, rule.Column{Name: "seq", AutoIncrement: true}
 	counted := rule.Column{Name: "ID", Max: 1 << 62, AutoIncrement: true}
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		table *rule.Table
 		plain bool
@@ -393,8 +385,7 @@ func TestOtherCounter(t *testing.T) {
 		{"another", &rule.Table{Columns: []rule.Column{id, {Name: "a"}, seq}}, true},
 		{"another, invisible", &rule.Table{Columns: []rule.Column{id, {Name: "a"}}, Invisible: []rule.Column{seq}}, true},
 		{"no facts", nil, false},
-	}
-	for _, tt := range tests {
+	} {
 		var p Plan
 		s := Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{{Schema: "s", Table: "t", Column: "id"}}, Table: tt.table}
 		err := p.Read(&s)

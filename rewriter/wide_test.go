@@ -60,10 +60,7 @@ func TestWidePlans(t *testing.T) {
 			}
 			s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}, Prepared: prepared}
 			p := new(Plan)
-			if err := p.Read(s); err != nil {
-				t.Errorf("%s: %v", tt.in, err)
-				continue
-			}
+			assert.Must(t, p.Read(s), tt.in)
 			want := tt.want
 			if want == "" {
 				want = tt.in
@@ -86,10 +83,7 @@ func TestWideBesideNumbers(t *testing.T) {
 	} {
 		s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{rules[0], pidRule}, Table: wideTable, Mode: Mode{Version: 90704}}
 		p := new(Plan)
-		if err := p.Read(s); err != nil {
-			t.Errorf("%s: %v", tt.in, err)
-			continue
-		}
+		assert.Must(t, p.Read(s), tt.in)
 		want := tt.want
 		for _, id := range []string{"'00000000-0000-0435-0000-000000000436'", "'00000000-0000-0437-0000-000000000438'"} {
 			want = strings.Replace(want, "PID", id, 1)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMentions(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		text                        string
 		lastID, insertID, diagnosis bool
 	}{
@@ -33,8 +33,7 @@ func TestMentions(t *testing.T) {
 		{"SELECT @@Error_Count", false, false, true},
 		{"", false, false, false},
 		{"id", false, false, false},
-	}
-	for _, tt := range tests {
+	} {
 		b := []byte(tt.text)
 		assert.True(t, MentionsLastID(b) == tt.lastID && MentionsInsertID(b) == tt.insertID && MentionsDiagnostics(b) == tt.diagnosis,
 			"%q mentions %v %v %v", tt.text, MentionsLastID(b), MentionsInsertID(b), MentionsDiagnostics(b))
