@@ -107,10 +107,7 @@ func TestComparisonHasTeeth(t *testing.T) {
 	} {
 		s := &rewriter.Statement{Text: []byte(tt.before), Rules: []*rule.Rule{anyTable}, Table: table, Mode: rewriter.Mode{MariaDB: true}}
 		p := new(rewriter.Plan)
-		if err := p.Read(s); err != nil {
-			t.Errorf("%s: %v", tt.before, err)
-			continue
-		}
+		assert.Must(t, p.Read(s), tt.before)
 		ids := make([]uint64, p.Columns[0].Generated)
 		for i := range ids {
 			ids[i] = 77 + uint64(i)
@@ -350,10 +347,7 @@ func TestWideComparisonHasTeeth(t *testing.T) {
 			Table: &rule.Table{Columns: []rule.Column{pid, {Name: "a"}}},
 		}
 		p := new(rewriter.Plan)
-		if err := p.Read(s); err != nil {
-			t.Errorf("%s: %v", tt.before, err)
-			continue
-		}
+		assert.Must(t, p.Read(s), tt.before)
 		assert.Equal(t, tt.before, string(p.Append(nil, s.Text, ids)), tt.fine)
 		for i, after := range append([]string{tt.fine}, tt.wrong...) {
 			err := compareTexts(s, p, after, ids)
