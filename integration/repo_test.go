@@ -139,8 +139,7 @@ func packages(t *testing.T) []goPackage {
 }
 
 func TestImportArrows(t *testing.T) {
-	wrong := wrongImports(packages(t))
-	assert.True(t, wrong == nil, "imports against the map: %q", wrong)
+	assert.Empty(t, "imports against the map", wrongImports(packages(t)))
 	for from, to := range map[string]string{
 		"rewriter": module + "proxy/wire", "proxy": module + "config", "proxy/wire": module + "rewriter",
 		"config": module + "idsource", "idsource": module + "config", "idsource/mysql": module + "idsource/file",
@@ -162,8 +161,7 @@ func undocumented(packages []goPackage) (names []string) {
 }
 
 func TestPackageDocs(t *testing.T) {
-	names := undocumented(packages(t))
-	assert.True(t, names == nil, "packages without documentation: %q", names)
+	assert.Empty(t, "packages without documentation", undocumented(packages(t)))
 	assert.True(t, undocumented([]goPackage{{ImportPath: "idproxy/x"}}) != nil, "a package without documentation is not found")
 }
 
@@ -231,9 +229,7 @@ func TestKnobs(t *testing.T) {
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
 		sources[name] = string(text)
 	}
-	if dead := deadKnobs(sources); dead != nil {
-		t.Errorf("only tests set these: %q", dead)
-	}
+	assert.Empty(t, "only tests set these", deadKnobs(sources))
 	user := "import \"idproxy/x\"\nvar c = x.Config{A: 1}\n"
 	dead := deadKnobs(map[string]string{"x/x.go": "type Config struct {\n\tA, B int\n\tc int\n}\n", "y/y.go": user, "z/z.go": "var d = Config{B: 1}\n"})
 	assert.True(t, slices.Equal(dead, []string{"x.B"}), "dead are %q, want x.B", dead)
@@ -258,8 +254,7 @@ func TestNoMachinePaths(t *testing.T) {
 	checkout := assert.Of(filepath.Abs(root)).Must(t)
 	for _, name := range repoFiles(t) {
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
-		found := machinePaths(name, string(text), checkout)
-		assert.True(t, found == nil, "paths of one machine: %q", found)
+		assert.Empty(t, "paths of one machine", machinePaths(name, string(text), checkout))
 	}
 	for _, line := range []string{"see " + checkout + "/x", "dir: /home" + "/me/x", "/root" + "/x"} {
 		assert.True(t, machinePaths("f", line, checkout) != nil, "%q is not found", line)
@@ -285,8 +280,7 @@ func TestNothingLeftUnfinished(t *testing.T) {
 			continue
 		}
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
-		found := badWords(name, string(text))
-		assert.True(t, found == nil, "left unfinished: %q", found)
+		assert.Empty(t, "left unfinished", badWords(name, string(text)))
 	}
 	for _, line := range []string{"// TO" + "DO: later", "\tt.Skip" + "(\"no server\")"} {
 		assert.True(t, badWords("f.go", line) != nil, "%q is not found", line)
@@ -304,8 +298,7 @@ func TestNothingLeftOutInSilence(t *testing.T) {
 			continue
 		}
 		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
-		found := silentReturns.FindAll(text, -1)
-		assert.True(t, found == nil, "%s: left out in silence, use width.Wide: %q", name, found)
+		assert.Empty(t, name+": left out in silence, use width.Wide", silentReturns.FindAll(text, -1))
 	}
 	for _, offender := range []string{
 		"\tif !width.Matrix() {\n\t\treturn // slow\n\t}\n", "\tif !width.Long { // slow\n\t\treturn\n\t}\n",
@@ -344,4 +337,91 @@ func TestExampleConfiguration(t *testing.T) {
 	text := assert.Of(os.ReadFile(filepath.Join(root, "config/example.yaml"))).Must(t)
 	assert.Of(loadConfig("example.yaml", string(text))).NoError(t)
 	assert.Of(loadConfig("example.yaml", string(text)+"\nnonsense: 1\n")).Fails(t, "an unknown key is not found", "")
+}
+
+var (
+	aLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	aHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors are the names under which a page's headings can be linked.
+func anchors(page string) (names []string) {
+	for _, heading := range aHeading.FindAllStringSubmatch(page, -1) {
+		name := noAnchor.ReplaceAllString(strings.ToLower(heading[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
+}
+
+// deadLinks finds links of a page that lead to no file of the repository, or to no heading in it.
+func deadLinks(name, page string) (dead []string) {
+	for _, link := range aLink.FindAllStringSubmatch(page, -1) {
+		if strings.Contains(link[1], "://") {
+			continue
+		}
+		file, anchor, _ := strings.Cut(link[1], "#")
+		text := []byte(page)
+		if file != "" {
+			target, err := os.ReadFile(filepath.Join(root, filepath.Dir(name), file))
+			if err != nil {
+				dead = append(dead, name+": "+link[1])
+				continue
+			}
+			text = target
+		}
+		if anchor != "" && !slices.Contains(anchors(string(text)), anchor) {
+			dead = append(dead, name+": "+link[1])
+		}
+	}
+	return dead
+}
+
+func TestLinks(t *testing.T) {
+	pages := 0
+	for _, name := range repoFiles(t) {
+		if filepath.Ext(name) != ".md" {
+			continue
+		}
+		text := assert.Of(os.ReadFile(filepath.Join(root, name))).Must(t)
+		pages++
+		assert.Empty(t, "links that lead nowhere", deadLinks(name, string(text)))
+	}
+	t.Logf("%d pages", pages)
+	for _, link := range []string{"[x](gone.md)", "[x](#gone)", "[x](README.md#gone)"} {
+		assert.True(t, deadLinks("x.md", "# Here\n"+link) != nil, "%s is not found", link)
+	}
+}
+
+var (
+	aStop     = regexp.MustCompile(`(?m)^\|.*\]\(\.\./.*\|$`)
+	aFunction = regexp.MustCompile("`(?:[A-Z][a-z]*\\.|[a-z]+[A-Z][a-z]*\\.)?([a-z][A-Za-z]*|[A-Z][A-Za-z]*)`")
+	aGoFile   = regexp.MustCompile(`\]\(\.\./([^)]+\.go)\)`)
+)
+
+// lostStops finds rows of a page's tables that name a function which is in none of the files
+// that the row links.
+func lostStops(page string) (lost []string) {
+	for _, row := range aStop.FindAllString(page, -1) {
+		var code strings.Builder
+		for _, file := range aGoFile.FindAllStringSubmatch(row, -1) {
+			text, _ := os.ReadFile(filepath.Join(root, file[1])) // one that is gone is a dead link
+			code.Write(text)
+		}
+		for _, name := range aFunction.FindAllStringSubmatch(row, -1) {
+			declared := regexp.MustCompile(`func (\([^)]*\) )?` + name[1] + `\(`)
+			if code.Len() > 0 && !declared.MatchString(code.String()) {
+				lost = append(lost, name[1]+" in "+row)
+			}
+		}
+	}
+	return lost
+}
+
+// TestStops holds that each function in the tables of docs/how-it-works.md is where the page says.
+func TestStops(t *testing.T) {
+	page := assert.Of(os.ReadFile(filepath.Join(root, "docs", "how-it-works.md"))).Must(t)
+	assert.GreaterOrEqual(t, "stops of the page", len(aStop.FindAll(page, -1)), 20)
+	assert.Empty(t, "functions that are elsewhere", lostStops(string(page)))
+	assert.True(t, lostStops("| it goes | `gone` | [go.mod](../integration/doc.go) |") != nil, "a function that is not there is not found")
 }

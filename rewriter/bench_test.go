@@ -42,9 +42,7 @@ func bulk(rows int, id named) []byte {
 func BenchmarkPlan(b *testing.B) {
 	for _, rows := range []int{1, 100, 1000} {
 		for _, id := range []named{withoutID, withID} {
-			b.Run(fmt.Sprintf("rows=%d/null=%v", rows, id), func(b *testing.B) {
-				benchmarkPlan(b, bulk(rows, id), rows)
-			})
+			b.Run(fmt.Sprintf("rows=%d/null=%v", rows, id), func(b *testing.B) { benchmarkPlan(b, bulk(rows, id), rows) })
 		}
 	}
 }
@@ -76,9 +74,7 @@ var kinds = []struct {
 	{"hex", "a,b", func(r *rand.Rand) string {
 		return fmt.Sprintf("x'%016x%016x',0x%x", r.Uint64(), r.Uint64(), r.Uint64())
 	}},
-	{"calls", "a,b,c", func(r *rand.Rand) string {
-		return fmt.Sprintf("%d,NOW(),UNHEX('%016x')", r.Intn(1e6), r.Uint64())
-	}},
+	{"calls", "a,b,c", func(r *rand.Rand) string { return fmt.Sprintf("%d,NOW(),UNHEX('%016x')", r.Intn(1e6), r.Uint64()) }},
 }
 
 var vocabulary = strings.Fields(`lorem ipsum dolor sit amet the customer quantity of street gift wrapped and delivered on Monday by o\'clock it''s`)
@@ -126,9 +122,7 @@ func benchmarkPlan(b *testing.B, text []byte, rows int) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := p.Read(s); err != nil {
-			b.Fatal(err)
-		}
+		assert.Must(b, p.Read(s))
 		out = p.Append(out[:0], text, ids)
 	}
 }
@@ -203,7 +197,6 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 		"DoubtsOf": func() { DoubtsOf(text) },
 	} {
 		f()
-		n := testing.AllocsPerRun(100, f)
-		assert.True(t, n == 0, "%s: %v allocations, want 0", name, n)
+		assert.Equal(t, name+": allocations", testing.AllocsPerRun(100, f), 0)
 	}
 }

@@ -14,7 +14,7 @@ import (
 const updated = ",`t`.`id`=IF(LAST_INSERT_ID(`t`.`id`),`t`.`id`,`t`.`id`)"
 
 func TestSetForm(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t SET a=1", "INSERT INTO t SET a=1,`id`=LAST_INSERT_ID(77)"},
 		{"insert t set a = f(1,2) , t.b := 'x, y' ;", "insert t set a = f(1,2) , t.b := 'x, y',`id`=LAST_INSERT_ID(77) ;"},
 		{"REPLACE LOW_PRIORITY db.t SET a='=,' -- x\n", "REPLACE LOW_PRIORITY db.t SET a='=,',`id`=LAST_INSERT_ID(77) -- x\n"},
@@ -40,30 +40,26 @@ func TestSetForm(t *testing.T) {
 		{"INSERT INTO t SET a:1", "error: not understood at byte 19: unexpected ':'"},
 		{"INSERT INTO t SET u.a=1", "error: column list with a column of another table"},
 		{"INSERT INTO t SET a=1; SELECT 2", "error: more than one statement"},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, nil)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{MariaDB: true}, testRule, nil), tt.want)
 	}
 }
 
 func TestEmptyTuples(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t () VALUES ()", "INSERT INTO t (`id`) VALUES (LAST_INSERT_ID(77))"},
 		{"INSERT INTO t VALUES ()", "INSERT INTO t (`id`) VALUES (LAST_INSERT_ID(77))"},
 		{"REPLACE t PARTITION(p) value(),( /* x */ );", "REPLACE t PARTITION(p) (`id`) value(77),( /* x */ LAST_INSERT_ID(77)+1);"},
 		{"INSERT INTO t ( ) VALUES (),()", "INSERT INTO t ( `id`) VALUES (77),(LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t () VALUES () ON DUPLICATE KEY UPDATE a=1", "INSERT INTO t (`id`) VALUES (77) ON DUPLICATE KEY UPDATE a=1" + updated},
 		{"INSERT INTO t VALUES () AS n", "INSERT INTO t (`id`) VALUES (77) AS n(`idproxy0`)"},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, nil), tt.want)
 	}
 }
 
 func TestFormsByOutcome(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		mode Mode
 		want string
@@ -85,10 +81,8 @@ func TestFormsByOutcome(t *testing.T) {
 		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 50744}, "INSERT INTO t(id) VALUES (LAST_INSERT_ID(77))"},
 		{`INSERT INTO t(id) VALUES (\N)`, Mode{Version: 90704}, "error: expression for column id"},
 		{"INSERT INTO t SET returning=1", Mode{}, "INSERT INTO t SET returning=1,`id`=LAST_INSERT_ID(77)"},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, tt.mode, testRule, nil)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, tt.mode, testRule, nil), tt.want)
 	}
 }
 
@@ -96,7 +90,7 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 	maria := Mode{MariaDB: true}
 	packet, text := *testRule, &rule.Table{Columns: []rule.Column{{Name: "id", Text: true}, {Name: "a"}}}
 	packet.Packet = true
-	tests := []struct {
+	for _, tt := range []struct {
 		in    string
 		mode  Mode
 		rule  *rule.Rule
@@ -147,20 +141,18 @@ func TestDuplicateKeyUpdate(t *testing.T) {
 		{in: "INSERT INTO t(id,a) VALUES (NULL,id) AS n(x,y)", want: "error: value that reads a generated column before it"},
 		{in: "INSERT INTO t(a) VALUES (1) AS n()", want: "error: not understood at byte 33: unexpected ')'"},
 		{in: "INSERT INTO t(a) VALUES (1) AS 'n'", want: "error: not understood at byte 31: unexpected string"},
-	}
-	for _, tt := range tests {
+	} {
 		rule := tt.rule
 		if rule == nil {
 			rule = testRule
 		}
-		got, _ := rewrite(tt.in, tt.mode, rule, tt.table)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+		assert.Equal(t, tt.in, rewritten(tt.in, tt.mode, rule, tt.table), tt.want)
 	}
 }
 
 // A value behind the id that names it reads what it has read natively: nothing yet.
 func TestValuesThatReadTheID(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t(id,a) VALUES (NULL,id),(0,ID+1)", "INSERT INTO t(a,`id`) VALUES (id,77),(ID+1,LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t(a,id,b) VALUES (1,NULL,(SELECT u.id FROM u))", "INSERT INTO t(a,b,`id`) VALUES (1,(SELECT u.id FROM u),LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(id,a) VALUES (NULL,`id`)", "INSERT INTO t(a,`id`) VALUES (`id`,LAST_INSERT_ID(77))"},
@@ -169,17 +161,15 @@ func TestValuesThatReadTheID(t *testing.T) {
 		{"INSERT INTO t(a) VALUES (id)", "INSERT INTO t(a,`id`) VALUES (id,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(id,a) VALUES (5,id)", "INSERT INTO t(id,a) VALUES (5,id)"},
 		{"INSERT INTO t(id,a) VALUES (5,id),(NULL,id)", "error: value that reads a generated column before it"},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, nil), tt.want)
 	}
 }
 
 func TestSeveralColumns(t *testing.T) {
 	rules := []*rule.Rule{testRule, {Column: "code"}, {Column: "no"}}
 	table := &rule.Table{Columns: []rule.Column{{Name: "code"}, {Name: "a"}, {Name: "id"}, {Name: "b"}}, Invisible: []rule.Column{{Name: "no"}}}
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t(a) VALUES (1),(2)", "INSERT INTO t(a,`code`,`no`,`id`) VALUES (1,1077,2077,77),(2,1078,2078,LAST_INSERT_ID(77)+1)"},
 		{"INSERT INTO t(id,a) VALUES (NULL,1),(5,2)", "INSERT INTO t(id,a,`code`,`no`) VALUES (LAST_INSERT_ID(77),1,1077,2077),(5,2,1078,2078)"},
 		{"INSERT INTO t(no,a,id,code) VALUES (0,1,2,3),(4,5,NULL,NULL)", "INSERT INTO t(no,a,id,code) VALUES (2077,1,2,3),(4,5,LAST_INSERT_ID(77),1077)"},
@@ -194,8 +184,7 @@ func TestSeveralColumns(t *testing.T) {
 		{"INSERT INTO t VALUES (1,2,3,4) AS n", "INSERT INTO t (`code`,`a`,`id`,`b`,`no`) VALUES (1,2,3,4,2077) AS n(`code`,`a`,`id`,`b`,`idproxy0`)"},
 		{"INSERT INTO t(code,code) VALUES (1,2)", "error: " + ErrRefusedByServer.Error()},
 		{"INSERT INTO t(a,code) VALUES (1)", "error: " + ErrRefusedByServer.Error()},
-	}
-	for _, tt := range tests {
+	} {
 		p, mode := new(Plan), Mode{MariaDB: !strings.Contains(tt.in, "AS n")}
 		got := ""
 		if err := p.Read(&Statement{Text: []byte(tt.in), Mode: mode, Rules: rules, Table: table}); err != nil {
@@ -214,16 +203,14 @@ func TestSeveralColumns(t *testing.T) {
 
 func TestInvisibleColumn(t *testing.T) {
 	table := &rule.Table{Columns: []rule.Column{{Name: "a"}, {Name: "b`"}}, Invisible: []rule.Column{{Name: "ID", Max: 5}}}
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"INSERT INTO t VALUES (1,2)", "INSERT INTO t (`a`,`b```,`id`) VALUES (1,2,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t PARTITION (p) VALUES (1,2)", "INSERT INTO t PARTITION (p) (`a`,`b```,`id`) VALUES (1,2,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(a) VALUES (1)", "INSERT INTO t(a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
 		{"INSERT INTO t(id,a) VALUES (NULL,1)", "INSERT INTO t(id,a) VALUES (LAST_INSERT_ID(77),1)"},
 		{"INSERT INTO t VALUES (1,2,3)", "error: " + ErrRefusedByServer.Error()},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{}, testRule, table)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, table), tt.want)
 	}
 	c, visible, ok := table.Column("id")
 	assert.True(t, c.Max == 5 && !visible && ok, "Column(id) = %+v, %v, %v", c, visible, ok)
@@ -237,10 +224,7 @@ func TestExpressions(t *testing.T) {
 	tests := []struct {
 		id   string
 		want string // the question; empty: refused
-	}{
-		{"00.0", "00.0"},
-		{"f(1)", ""},
-	}
+	}{{"00.0", "00.0"}, {"f(1)", ""}}
 	for _, e := range []string{
 		"@x", "@`x y`", "@'x'", "@a.b", "@1", "@@identity", "@@session.`x`", "(NULL)", "NULL+0", "-0", "+0", "0.0", ".0", "5.", "0e0", "1e-5", "1.5e+3", "0x1F",
 		"0b01", "b'0'", "X'30'", "N'0'", "_utf8mb4'0'", "_latin1 'a' 'b'", "_binary x'30'", "_binary 0x30", "'00'", "' 0'", "''", "'0' '0'", "'\\0'", "'a'",
@@ -268,9 +252,8 @@ func TestExpressions(t *testing.T) {
 			case !errors.Is(err, ErrNeedValues) || len(p.Questions) != 1:
 				t.Errorf("%s: %v, questions %v", in, err, p.Questions)
 			default:
-				if q := p.Questions[0]; in[q.Start:q.End] != tt.want {
-					t.Errorf("%s asks for %q", in, in[q.Start:q.End])
-				}
+				q := p.Questions[0]
+				assert.True(t, in[q.Start:q.End] == tt.want, "%s asks for %q", in, in[q.Start:q.End])
 			}
 		}
 	}
@@ -333,17 +316,15 @@ func TestExpressionsAnswered(t *testing.T) {
 		}
 	}
 	rules := []*rule.Rule{testRule, {Column: "code"}}
-	if err := p.Read(&Statement{Text: []byte("INSERT INTO t(code,id) VALUES (@a,@b)"), Rules: rules}); !errors.Is(err, ErrNeedValues) || p.AskedFor(0) != 1 || p.AskedFor(1) != 0 {
-		t.Errorf("%v: asked for %d, %d", err, p.AskedFor(0), p.AskedFor(1))
-	}
+	err := p.Read(&Statement{Text: []byte("INSERT INTO t(code,id) VALUES (@a,@b)"), Rules: rules})
+	assert.True(t, errors.Is(err, ErrNeedValues) && p.AskedFor(0) == 1 && p.AskedFor(1) == 0, "%v: asked for %d, %d", err, p.AskedFor(0), p.AskedFor(1))
 	long := "INSERT INTO t(id) VALUES (@x)" + strings.Repeat(",(@x)", maxQuestions)
-	got, _ := rewrite(long, Mode{}, testRule, nil)
-	assert.True(t, got == "error: more than 256 expressions for ids", "%v", got)
+	assert.Equal(t, "257 expressions", rewritten(long, Mode{}, testRule, nil), "error: more than 256 expressions for ids")
 }
 
 func TestTextColumn(t *testing.T) {
 	table := &rule.Table{Columns: []rule.Column{{Name: "id", Text: true}, {Name: "a"}}}
-	tests := []struct {
+	for _, tt := range []struct {
 		id     string
 		filled Filled
 	}{
@@ -357,16 +338,13 @@ func TestTextColumn(t *testing.T) {
 		{"CASE WHEN 1 THEN 'x' END", Filled{Texts: 1}},
 		{"'0'", Filled{Generated: 1}},
 		{"NULL", Filled{Generated: 1}},
-	}
-	for _, tt := range tests {
+	} {
 		in := "INSERT INTO t VALUES (" + tt.id + ",1)"
-		if got, p := rewrite(in, Mode{}, testRule, table); strings.HasPrefix(got, "error") || p.Columns[0] != tt.filled {
-			t.Errorf("%s: %s, %+v", in, got, p.Columns)
-		}
+		got, p := rewrite(in, Mode{}, testRule, table)
+		assert.True(t, !strings.HasPrefix(got, "error") && p.Columns[0] == tt.filled, "%s: %s, %+v", in, got, p.Columns)
 	}
 	for _, id := range []string{"'00'", "'\\0'", "'-0'", "@x", "'a' 'b'"} {
-		got, _ := rewrite("INSERT INTO t VALUES ("+id+",1)", Mode{}, testRule, table)
-		assert.True(t, got == "error: "+ErrNeedValues.Error(), "%s: %s", id, got)
+		assert.Equal(t, id, rewritten("INSERT INTO t VALUES ("+id+",1)", Mode{}, testRule, table), "error: "+ErrNeedValues.Error())
 	}
 	// What goes as it is stays where it is, and with it the order of parameters.
 	for in, want := range map[string]string{
@@ -389,5 +367,28 @@ func TestTextColumn(t *testing.T) {
 	in := "INSERT INTO t(a,id) VALUES (LAST_INSERT_ID(),NULL),(1,'9')"
 	if got, p := rewrite(in, Mode{MariaDB: true}, testRule, table); got != "INSERT INTO t(a,id) VALUES (LAST_INSERT_ID(),77),(1,'9')" || !p.Plain {
 		t.Errorf("%s: %s, plain %v", in, got, p.Plain)
+	}
+}
+
+// A column in which the server itself counts takes LAST_INSERT_ID() from the statement, unless it
+// is the rule's own.
+func TestOtherCounter(t *testing.T) {
+	id, seq := rule.Column{Name: "id", Max: 1 << 62}, rule.Column{Name: "seq", AutoIncrement: true}
+	counted := rule.Column{Name: "ID", Max: 1 << 62, AutoIncrement: true}
+	for _, tt := range []struct {
+		name  string
+		table *rule.Table
+		plain bool
+	}{
+		{"none", &rule.Table{Columns: []rule.Column{id, {Name: "a"}}}, false},
+		{"the rule's", &rule.Table{Columns: []rule.Column{counted, {Name: "a"}}}, false},
+		{"another", &rule.Table{Columns: []rule.Column{id, {Name: "a"}, seq}}, true},
+		{"another, invisible", &rule.Table{Columns: []rule.Column{id, {Name: "a"}}, Invisible: []rule.Column{seq}}, true},
+		{"no facts", nil, false},
+	} {
+		var p Plan
+		s := Statement{Text: []byte("INSERT INTO t (a) VALUES (1)"), Rules: []*rule.Rule{{Schema: "s", Table: "t", Column: "id"}}, Table: tt.table}
+		err := p.Read(&s)
+		assert.True(t, err == nil && p.Plain == tt.plain, "%s: plain %v, %v; want %v", tt.name, p.Plain, err, tt.plain)
 	}
 }

@@ -45,7 +45,7 @@ func readGenes(in string, m Mode, r *rule.Rule, table *rule.Table) ([]uint16, er
 }
 
 func TestGenes(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		rule *rule.Rule
 		want []uint16
@@ -76,8 +76,7 @@ func TestGenes(t *testing.T) {
 		{"INSERT INTO t (k) VALUES ('12345678901234567890')", byCRC32, []uint16{crc("12345678901234567890")}},
 		{"INSERT INTO t (k) VALUES ('日日日日日日日日日日日日日日日日日日日日')", byCRC32, []uint16{crc(strings.Repeat("日", 20))}},
 		{"INSERT INTO t (k) VALUES ('x ')", byCRC32, []uint16{crc("x ")}},
-	}
-	for _, tt := range tests {
+	} {
 		table := numberKey
 		if tt.rule == byCRC32 {
 			table = textKey
@@ -137,8 +136,7 @@ func TestGenesRefused(t *testing.T) {
 		if tt.rule == byCRC32 {
 			table = textKey
 		}
-		_, err := readGenes(tt.in, Mode{Version: 70000}, tt.rule, table)
-		assert.Fails(t, tt.in, err, tt.want)
+		assert.Of(readGenes(tt.in, Mode{Version: 70000}, tt.rule, table)).Fails(t, tt.in, tt.want)
 	}
 }
 
@@ -208,15 +206,8 @@ func TestPreparedGenes(t *testing.T) {
 		}
 		var p Plan
 		s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{tt.rule}, Table: table, Prepared: true}
-		if err := p.Read(s); err != nil {
-			t.Errorf("%s: %v", tt.in, err)
-			continue
-		}
-		made, err := p.Prepare(s)
-		if err != nil {
-			t.Errorf("%s: %v", tt.in, err)
-			continue
-		}
+		assert.Must(t, p.Read(s), tt.in)
+		made := assert.Of(p.Prepare(s)).Must(t, tt.in)
 		for i := range made.Genes {
 			made.Genes[i].mark, made.Genes[i].bound = 0, 0
 		}
@@ -238,9 +229,7 @@ func TestGenesOfTwoRules(t *testing.T) {
 	want := [][]uint16{{7, 9}, {1}, {}, {crc("a") & 15, crc("b") & 15}}
 	assert.True(t, slices.EqualFunc(p.Genes, want, slices.Equal), "%v, want %v", p.Genes, want)
 	if n := testing.AllocsPerRun(100, func() {
-		if err := p.Read(s); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, p.Read(s))
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -25,8 +25,14 @@ func show(h Head) string {
 	return s
 }
 
+// headOf is the head of a whole text.
+func headOf(text string, m Mode) Head {
+	head, _ := ReadHead([]byte(text), m)
+	return head
+}
+
 func TestReadHead(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"SELECT 1", "other"},
 		{"", "other"},
 		{";", "other"},
@@ -116,18 +122,11 @@ func TestReadHead(t *testing.T) {
 		{"REPLACE INTO t PARTITION (p0) VALUES (1)", "replace .t"},
 		{"'INSERT INTO t'", "other"},
 		{"$$ INSERT INTO t", "other"},
+	} {
+		assert.Equal(t, tt.in, show(headOf(tt.in, Mode{})), tt.want)
 	}
-	for _, tt := range tests {
-		if h, _ := ReadHead([]byte(tt.in), Mode{}); show(h) != tt.want {
-			t.Errorf("%q reads as %q, want %q", tt.in, show(h), tt.want)
-		}
-	}
-	if h, _ := ReadHead([]byte("/*M!100100 INSERT INTO t */ VALUES (1)"), Mode{MariaDB: true}); show(h) != "insert .t" {
-		t.Errorf("MariaDB's comment reads as %q", show(h))
-	}
-	if h, _ := ReadHead([]byte(`INSERT INTO "t" VALUES (1)`), Mode{ANSIQuotes: true}); show(h) != "insert .t" {
-		t.Errorf("quoted name reads as %q", show(h))
-	}
+	assert.Equal(t, "MariaDB's comment", show(headOf("/*M!100100 INSERT INTO t */ VALUES (1)", Mode{MariaDB: true})), "insert .t")
+	assert.Equal(t, "quoted name", show(headOf(`INSERT INTO "t" VALUES (1)`, Mode{ANSIQuotes: true})), "insert .t")
 }
 
 func TestReadHeadAsksForMore(t *testing.T) {
@@ -144,7 +143,7 @@ func TestReadHeadAsksForMore(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		want string // statements, separated by |; ~ in front of one in doubt
 	}{
@@ -178,8 +177,7 @@ func TestSplit(t *testing.T) {
 		{"BEGIN;INSERT INTO t VALUES (1);COMMIT", "BEGIN|INSERT INTO t VALUES (1)|COMMIT"},
 		{"BEGIN NOT ATOMIC a; END;b", "BEGIN NOT ATOMIC a; END;b"},
 		{"x:LOOP a; END LOOP;b", "x:LOOP a; END LOOP;b"},
-	}
-	for _, tt := range tests {
+	} {
 		var got []string
 		for _, s := range Split(nil, []byte(tt.in), Mode{MultiStatements: true}) {
 			one := tt.in[s.Start:s.End]
@@ -199,7 +197,7 @@ func TestSplit(t *testing.T) {
 
 func TestHidden(t *testing.T) {
 	const unseen, unread = "?", "!"
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"PREPARE s FROM 'INSERT INTO d.t VALUES (''x'', ?)'", "d.t"},
 		{"PREPARE s FROM 'SELECT 1'", ""},
 		{"PREPARE s FROM @v", unseen},
@@ -227,8 +225,7 @@ func TestHidden(t *testing.T) {
 		{"BEGIN NOT ATOMIC INSERT INTO t VALUES (1); \x01 END", ".t " + unread},
 		{"EXECUTE IMMEDIATE 'INSERT INTO @a'", unread},
 		{"EXECUTE IMMEDIATE 'INSERT INTO'", ""},
-	}
-	for _, tt := range tests {
+	} {
 		var got []string
 		h := Hidden([]byte(tt.in), Mode{})
 		for _, n := range h.Tables {

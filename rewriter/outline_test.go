@@ -123,8 +123,6 @@ func TestOutlineKeepsSecrets(t *testing.T) {
 			}
 		}
 	}
-	if shown < len(texts)*8*11 { // else there is nothing in them
-		t.Errorf("%d outlines name the table", shown)
-	}
+	assert.True(t, shown >= len(texts)*8*11, "%d outlines name the table", shown) // else there is nothing in them
 	t.Logf("%d statements", len(texts))
 }

@@ -25,6 +25,12 @@ func rewrite(in string, m Mode, r *rule.Rule, table *rule.Table) (string, *Plan)
 	return string(p.Append(nil, []byte(in), planIDs(p))), p
 }
 
+// rewritten is the text that rewrite returns.
+func rewritten(in string, m Mode, r *rule.Rule, table *rule.Table) string {
+	text, _ := rewrite(in, m, r, table)
+	return text
+}
+
 // statement is a text in the default mode for the rule of most tests.
 func statement(text []byte) *Statement { return &Statement{Text: text, Rules: []*rule.Rule{testRule}} }
 
@@ -53,7 +59,7 @@ func ids(n int) []uint64 {
 }
 
 func TestPlan(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in, want string
 	}{
 		{"INSERT INTO t (a) VALUES (1)", "INSERT INTO t (a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
@@ -83,15 +89,13 @@ func TestPlan(t *testing.T) {
 		{"INSERT INTO t (id,a) VALUES (NULL,'last_insert_id() /*')", "INSERT INTO t (id,a) VALUES (LAST_INSERT_ID(77),'last_insert_id() /*')"},
 		{"INSERT INTO t (a,id) VALUES (LAST_INSERT_ID(),NULL),(LAST_INSERT_ID(),'900')", "INSERT INTO t (a,id) VALUES (LAST_INSERT_ID(),77),(LAST_INSERT_ID(),900+0*LAST_INSERT_ID(77))"},
 		{"INSERT INTO t (id,a) VALUES (0,@@`identity`),(900,1)", "INSERT INTO t (a,`id`) VALUES (@@`identity`,77),(1,900+0*LAST_INSERT_ID(77))"},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, nil)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{MariaDB: true}, testRule, nil), tt.want)
 	}
 }
 
 func TestPlanWithoutColumnList(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		in    string
 		table *rule.Table
 		want  string
@@ -106,10 +110,8 @@ func TestPlanWithoutColumnList(t *testing.T) {
 		{"INSERT INTO t VALUES (1,2,3),()", idFirst, "error: " + ErrRefusedByServer.Error()},
 		{"INSERT INTO t VALUES (1)", &rule.Table{Columns: []rule.Column{{Name: "a"}}}, "error: no column list, and no column id"},
 		{"INSERT INTO t VALUES (NULL,@@identity,1)", &rule.Table{Columns: []rule.Column{{Name: "id"}, {Name: "ä"}, {Name: "b"}}}, "error: column name beyond ASCII"},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{MariaDB: true}, testRule, tt.table)
-		assert.True(t, got == tt.want, "%s\n gives %s\n want  %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{MariaDB: true}, testRule, tt.table), tt.want)
 	}
 }
 
@@ -120,14 +122,13 @@ func TestPlanEmptyRows(t *testing.T) {
 		"REPLACE t () VALUES ROW()":           "REPLACE t (`id`) VALUES ROW(LAST_INSERT_ID(77))",
 		"INSERT INTO t VALUES ROW(),ROW(1,2)": "error: " + ErrRefusedByServer.Error(),
 	} {
-		got, _ := rewrite(in, Mode{}, testRule, idFirst)
-		assert.True(t, got == want, "%s\n gives %s\n want  %s", in, got, want)
+		assert.Equal(t, in, rewritten(in, Mode{}, testRule, idFirst), want)
 	}
 }
 
 func TestPlanRefusals(t *testing.T) {
 	refused := ErrRefusedByServer.Error()
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"REPLACE HIGH_PRIORITY t(a) VALUES (1)", "not understood at byte 8: unexpected word"},
 		{"REPLACE IGNORE t(a) VALUES (1)", "not understood at byte 8: unexpected word"},
 		{"INSERT IGNORE LOW_PRIORITY t(a) VALUES (1)", "not understood at byte 14: unexpected word"},
@@ -177,16 +178,14 @@ func TestPlanRefusals(t *testing.T) {
 		{"INSERT INTO t (a) VALUES (1),(1,2)", refused},
 		{"INSERT INTO t (a,id) VALUES (1)", refused},
 		{"INSERT INTO t (id,a) VALUES (NULL)", refused},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, Mode{}, testRule, nil)
-		assert.True(t, got == "error: "+tt.want, "%s\n gives %s\n want  error: %s", tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.in, rewritten(tt.in, Mode{}, testRule, nil), "error: "+tt.want)
 	}
 }
 
 func TestPlanModes(t *testing.T) {
 	in := func(id string) string { return "INSERT INTO t (id) VALUES (" + id + ")" }
-	tests := []struct {
+	for _, tt := range []struct {
 		name, in string
 		mode     Mode
 		rule     *rule.Rule
@@ -212,10 +211,8 @@ func TestPlanModes(t *testing.T) {
 		{"the same on mysql", "INSERT /*M! INTO */ t (a) VALUES (1)", Mode{}, testRule, "INSERT /*M! INTO */ t (a,`id`) VALUES (1,LAST_INSERT_ID(77))"},
 		{"column with a backtick", "INSERT INTO t (a) VALUES (1)", Mode{}, &rule.Rule{Column: "i`d"}, "INSERT INTO t (a,`i``d`) VALUES (1,LAST_INSERT_ID(77))"},
 		{"column beyond ASCII", "INSERT INTO t (a) VALUES (1)", Mode{}, &rule.Rule{Column: "ïd"}, "error: column name beyond ASCII"},
-	}
-	for _, tt := range tests {
-		got, _ := rewrite(tt.in, tt.mode, tt.rule, nil)
-		assert.True(t, got == tt.want, "%s: %q\n gives %q\n want  %q", tt.name, tt.in, got, tt.want)
+	} {
+		assert.Equal(t, tt.name+": "+tt.in, rewritten(tt.in, tt.mode, tt.rule, nil), tt.want)
 	}
 }
 
@@ -253,10 +250,7 @@ func TestPlanFacts(t *testing.T) {
 	}
 	p := new(Plan) // one plan for all: nothing of a statement may stay
 	for _, tt := range tests {
-		if err := p.Read(&Statement{Text: []byte(tt.in), Mode: tt.mode, Rules: []*rule.Rule{testRule}}); err != nil {
-			t.Errorf("%s: %v", tt.in, err)
-			continue
-		}
+		assert.Must(t, p.Read(&Statement{Text: []byte(tt.in), Mode: tt.mode, Rules: []*rule.Rule{testRule}}), tt.in)
 		assert.Equal(t, tt.in, p.facts(), tt.want.facts())
 	}
 }

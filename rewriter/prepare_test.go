@@ -3,7 +3,9 @@ package rewriter
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,11 +67,8 @@ func TestPrepare(t *testing.T) {
 			s := &Statement{Text: []byte(tt.in), Rules: preparedRules[:tt.rules], Table: table, Prepared: true, Bulk: tt.bulk}
 			assert.Must(t, p.Read(s))
 			got := assert.Of(p.Prepare(s)).Must(t)
-			if string(got.Text) != tt.out || roles(got.Parameters) != tt.want {
-				t.Errorf("got  %s with %s\nwant %s with %s", got.Text, roles(got.Parameters), tt.out, tt.want)
-			}
-			client := strings.Count(tt.want, "v") + strings.Count(tt.want, "b")
-			assert.Equal(t, "parameters of the client", got.Client, client)
+			assert.True(t, string(got.Text) == tt.out && roles(got.Parameters) == tt.want, "got  %s with %s\nwant %s with %s", got.Text, roles(got.Parameters), tt.out, tt.want)
+			assert.Equal(t, "parameters of the client", got.Client, strings.Count(tt.want, "v")+strings.Count(tt.want, "b"))
 		})
 	}
 }
@@ -137,9 +136,17 @@ func TestBind(t *testing.T) {
 		prepared := assert.Of(p.Prepare(s)).Must(t)
 		for range 2 { // again, in the same memory
 			prepared.Bind(&bound, tt.values, tt.sets, column)
-			if !reflect.DeepEqual(bound.Columns, tt.want) || bound.Rows != p.Rows*tt.sets {
-				t.Errorf("%s with %+v: %d rows, %+v, want %+v", tt.in, tt.values, bound.Rows, bound.Columns, tt.want)
-			}
+			assert.True(t, reflect.DeepEqual(bound.Columns, tt.want) && bound.Rows == p.Rows*tt.sets,
+				"%s with %+v: %d rows, %+v, want %+v", tt.in, tt.values, bound.Rows, bound.Columns, tt.want)
+		}
+	}
+}
+
+func TestDecimal(t *testing.T) {
+	var d decimal
+	for _, from := range []uint64{0, 1, 95, 999_990, 1<<63 - 5, 9_999_999_999_999_999_990, math.MaxUint64 - 3, 7, 7, 5} {
+		for id := from; id >= from && id < from+30; id++ {
+			assert.MustEqual(t, fmt.Sprintf("%d becomes", id), string(d.append([]byte("x"), id)), "x"+strconv.FormatUint(id, 10))
 		}
 	}
 }

@@ -60,19 +60,15 @@ func TestWidePlans(t *testing.T) {
 			}
 			s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{pidRule}, Table: wideTable, Mode: Mode{Version: 90704}, Prepared: prepared}
 			p := new(Plan)
-			if err := p.Read(s); err != nil {
-				t.Errorf("%s: %v", tt.in, err)
-				continue
-			}
+			assert.Must(t, p.Read(s), tt.in)
 			want := tt.want
 			if want == "" {
 				want = tt.in
 			}
 			assert.Equal(t, tt.in, string(p.Append(nil, s.Text, planIDs(p))), want)
 			assert.True(t, p.Plain && p.NoLastID && !p.ZeroDoubt && !p.Assigned && !p.OwnLastID, "%s: plan %+v", tt.in, p)
-			if made, err := p.Prepare(s); prepared && (err != nil || string(made.Text) != tt.prepared || !made.NoLastID) {
-				t.Errorf("%s\n is prepared as %s, %v\n want %s", tt.in, made.Text, err, tt.prepared)
-			}
+			made, err := p.Prepare(s)
+			assert.True(t, !prepared || err == nil && string(made.Text) == tt.prepared && made.NoLastID, "%s\n is prepared as %s, %v\n want %s", tt.in, made.Text, err, tt.prepared)
 		}
 	}
 }
@@ -87,10 +83,7 @@ func TestWideBesideNumbers(t *testing.T) {
 	} {
 		s := &Statement{Text: []byte(tt.in), Rules: []*rule.Rule{rules[0], pidRule}, Table: wideTable, Mode: Mode{Version: 90704}}
 		p := new(Plan)
-		if err := p.Read(s); err != nil {
-			t.Errorf("%s: %v", tt.in, err)
-			continue
-		}
+		assert.Must(t, p.Read(s), tt.in)
 		want := tt.want
 		for _, id := range []string{"'00000000-0000-0435-0000-000000000436'", "'00000000-0000-0437-0000-000000000438'"} {
 			want = strings.Replace(want, "PID", id, 1)

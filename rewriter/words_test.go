@@ -1,15 +1,18 @@
 package rewriter
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand"
 	"strings"
 	"testing"
 
 	"idproxy/integration/assert"
+	"idproxy/rule"
 )
 
 func TestMentions(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		text                        string
 		lastID, insertID, diagnosis bool
 	}{
@@ -30,12 +33,10 @@ func TestMentions(t *testing.T) {
 		{"SELECT @@Error_Count", false, false, true},
 		{"", false, false, false},
 		{"id", false, false, false},
-	}
-	for _, tt := range tests {
+	} {
 		b := []byte(tt.text)
-		if MentionsLastID(b) != tt.lastID || MentionsInsertID(b) != tt.insertID || MentionsDiagnostics(b) != tt.diagnosis {
-			t.Errorf("%q mentions %v %v %v", tt.text, MentionsLastID(b), MentionsInsertID(b), MentionsDiagnostics(b))
-		}
+		assert.True(t, MentionsLastID(b) == tt.lastID && MentionsInsertID(b) == tt.insertID && MentionsDiagnostics(b) == tt.diagnosis,
+			"%q mentions %v %v %v", tt.text, MentionsLastID(b), MentionsInsertID(b), MentionsDiagnostics(b))
 	}
 	for pad := range 40 { // at every place relative to the leaps
 		for word, in := range map[string]func([]byte) bool{
@@ -100,4 +101,166 @@ func TestQuotedEndAgreesWithPlainLoop(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestKeyword(t *testing.T) {
+	group := func(word string) keyword {
+		s := scanner{text: []byte(word)}
+		return s.keyword(s.next())
+	}
+	n := 0
+	for _, k := range keywords {
+		for word := range strings.FieldsSeq(k.words) {
+			n++
+			for _, as := range [...]string{word, strings.ToUpper(word), strings.ToUpper(word[:1]) + word[1:]} {
+				assert.Equal(t, as, group(as), k.group)
+			}
+			for _, none := range [...]string{word + "_x", "x" + word, "`" + word + "`", word + ".x", word[:1]} {
+				assert.Equal(t, none, group(none), kwNone)
+			}
+			other := []byte(word)
+			other[len(other)/2] ^= 1 // a letter inside does not change the place of a word
+			assert.Equal(t, string(other), group(string(other)), kwNone)
+		}
+	}
+	t.Logf("%d keywords", n)
+}
+
+func TestHeadReading(t *testing.T) {
+	text := []byte("INSERT INTO a VALUES (1)")
+	ansi := Mode{ANSIQuotes: true}
+	var r HeadReading
+	read := func() string {
+		h, _ := r.Read(text, Mode{})
+		return string(h.Target.Table)
+	}
+	of := func(text []byte, m Mode) string {
+		h, _ := r.Of(text, m)
+		return string(h.Target.Table)
+	}
+	assert.MustTrue(t, read() == "a" && of(text, Mode{MultiStatements: true}) == "a", "the head is not that of the text")
+	// The control: it is remembered, so that another text in the same memory is not seen.
+	r.head.Target.Table = []byte("remembered")
+	assert.MustEqual(t, "the text was read again", of(text, Mode{}), "remembered")
+	for what, again := range map[string]func() string{
+		"another mode":     func() string { return of(text, ansi) },
+		"a shorter text":   func() string { return of(text[:len(text)-1], Mode{}) },
+		"a copy":           func() string { return of([]byte(string(text)), Mode{}) },
+		"a text of no one": func() string { return of(nil, Mode{}) + "a" },
+	} {
+		assert.Equal(t, fmt.Sprintf("%s: table", what), again(), "a")
+	}
+	copy(text, "INSERT INTO b")
+	r.Forget()
+	got := of(text, Mode{})
+	assert.True(t, got == "b", "behind Forget: got table %s", got)
+	r.head.Target.Table = []byte("remembered")
+	got = read()
+	assert.True(t, got == "b", "Read: got table %s", got)
+}
+
+// A string ends where a byte-by-byte reading says, also where the search leaps, and what is said of
+// escapes is right too.
+func TestLongQuotes(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	parts := []string{"'", "''", `\'`, `\`, "\xBF\\", "é", "x", "some plain text of a length", strings.Repeat("long ", 100)}
+	for range 20_000 {
+		text := []byte("'")
+		for range r.Intn(12) {
+			text = append(text, parts[r.Intn(len(parts))]...)
+		}
+		for _, cs := range []Charset{SingleByte, GBK} {
+			for _, escape := range []byte{'\\', '\''} {
+				end, plain := new(block).quotedEnd(text, 0, escape, cs)
+				wantEnd, wantPlain := slowQuotedEnd(text, escape, cs)
+				assert.MustTrue(t, end == wantEnd && (end <= 0 || plain == wantPlain), "%q ends at %d, plain %v; want %d, %v", text, end, plain, wantEnd, wantPlain)
+			}
+		}
+	}
+}
+
+// FuzzQuotes: what was seen of a block tells of every string in it where it ends, and whether it is
+// plain.
+func FuzzQuotes(f *testing.F) {
+	for i, s := range nasty {
+		f.Add([]byte(s), i%2 == 0)
+	}
+	for _, s := range []string{`'x\\\\\'',`, `'',''''`, `'a',"b\"c",`, `'\\',\'x\',`} {
+		f.Add([]byte(strings.Repeat(s, 40)+"'"+strings.Repeat("x", 400)+`\'`+"'"), false)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, plainBackslash bool) {
+		var b block
+		for i := 0; i < len(text); i++ {
+			if text[i] != '\'' && text[i] != '"' {
+				continue
+			}
+			escape := byte('\\')
+			if plainBackslash {
+				escape = text[i]
+			}
+			end, plain := b.quotedEnd(text, i, escape, SingleByte)
+			wantEnd, wantPlain := slowQuotedEnd(text[i:], escape, SingleByte)
+			if wantEnd < 0 && end < 0 {
+				return
+			}
+			assert.MustTrue(t, end == i+wantEnd && plain == wantPlain, "%q from %d ends at %d, plain %v; want %d, %v", text, i, end, plain, i+wantEnd, wantPlain)
+			i = end - 1
+		}
+	})
+}
+
+func slowQuotedEnd(text []byte, escape byte, cs Charset) (end int, plain bool) {
+	quote := text[0]
+	plain = true
+	for i := 1; i < len(text); {
+		switch c := text[i]; {
+		case c == quote && (i+1 == len(text) || text[i+1] != quote):
+			return i + 1, plain
+		case c == quote || c == escape:
+			plain = false
+			i += 2
+		default:
+			i += cs.charLen(text[i:])
+		}
+	}
+	return -1, plain
+}
+
+// What is in assembly and what is in Go find the same.
+func TestFind2(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	for range 20_000 {
+		in := make([]byte, 64+r.Intn(300))
+		for i := range in {
+			if in[i] = "xy"[r.Intn(2)]; r.Intn(100) == 0 {
+				in[i] = "ab"[r.Intn(2)]
+			}
+		}
+		at, as, bs := find2(in, 'a', 'b')
+		wantAt, wantAs, wantBs := find2Anywhere(in, 'a', 'b')
+		assert.MustTrue(t, at == wantAt && as == wantAs && bs == wantBs, "%q: %d %064b %064b; want %d %064b %064b", in, at, as, bs, wantAt, wantAs, wantBs)
+		for i, c := range in[at : at+64] {
+			assert.MustTrue(t, as>>i&1 != 0 == (c == 'a') && bs>>i&1 != 0 == (c == 'b'), "%q: byte %d of %064b %064b", in, at+i, as, bs)
+		}
+		assert.MustTrue(t, !bytes.ContainsAny(in[:at], "ab") && (as|bs != 0 || len(in)-at < 2*64), "%q: found at %d", in, at)
+	}
+}
+
+// A word or dollar quote right behind the number of a version comment does not go on that number.
+func TestInsideOfVersionCommentsBeginsAfresh(t *testing.T) {
+	m := Mode{Version: 90704}
+	p := new(Plan)
+	for text, reads := range map[string]bool{
+		"INSERT INTO t (a) VALUES (1+/*!80000LAST_INSERT_ID()*/)": true,
+		"INSERT INTO t (a) VALUES (1+/*!80000 identity*/)":        true,
+		"INSERT INTO t (a) VALUES (1+/*!80000x*/)":                false,
+		"INSERT INTO t (a) VALUES (1+0x80000identity)":            false,
+	} {
+		err := p.Read(&Statement{Text: []byte(text), Mode: m, Rules: []*rule.Rule{testRule}})
+		assert.True(t, err == nil && p.ReadsLastID == reads, "%s: %v, reads LAST_INSERT_ID %v", text, err, p.ReadsLastID)
+	}
+	err := p.Read(&Statement{Text: []byte("INSERT INTO t (a) VALUES (/*!80000$$),($$*/)"), Mode: m, Rules: []*rule.Rule{testRule}})
+	assert.True(t, err != nil, "a dollar quote is read as %d tuples", p.Rows)
+	text := []byte("SELECT /*!80000$$;$$*/; SELECT 2")
+	assert.Equal(t, "split at", Split(nil, text, Mode{Version: 90704, MultiStatements: true})[0].End, strings.Index(string(text), "; SELECT"))
 }

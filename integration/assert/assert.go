@@ -128,6 +128,14 @@ func NoDiff(tb testing.TB, what, diff string) {
 	}
 }
 
+// Empty reports what stands in a list.
+func Empty[T any](tb testing.TB, what string, list []T) {
+	if len(list) > 0 {
+		tb.Helper()
+		tb.Errorf("%s: %q", what, any(list))
+	}
+}
+
 // Contains reports that got does not have want in it.
 func Contains(tb testing.TB, what, got, want string) {
 	if !strings.Contains(got, want) {

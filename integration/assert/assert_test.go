@@ -85,6 +85,8 @@ func TestReports(t *testing.T) {
 		"ErrorIs, no error":     {func(tb testing.TB) { ErrorIs(tb, "x", nil, broken) }, "x: the error is <nil>, want it is broken", false},
 		"Of ErrorIs":            {do: func(tb testing.TB) { Of(3, broken).ErrorIs(tb, "x", broken) }},
 		"Of ErrorIs, another":   {func(tb testing.TB) { Of(3, broken).ErrorIs(tb, "x", context.Canceled) }, "x: the error is it is broken, want context canceled", false},
+		"Empty":                 {do: func(tb testing.TB) { Empty(tb, "x", []string(nil)) }},
+		"Empty, it is not":      {func(tb testing.TB) { Empty(tb, "words", []string{"a", " "}) }, `words: ["a" " "]`, false},
 		"Contains, it is there": {do: func(tb testing.TB) { Contains(tb, "x", "abc", "b") }},
 		"Contains":              {func(tb testing.TB) { Contains(tb, "the page", "abc", "d") }, "the page lacks \"d\":\nabc", false},
 		"Of Must":               {do: func(tb testing.TB) { Equal(tb, "x", Of(3, nil).Must(tb), 3) }},

@@ -135,13 +135,11 @@ func (s site) commands(t *testing.T) string {
 	t.Helper()
 	// A server counts an execution a moment after it answers, and all of a session's when that is
 	// gone.
-	deadline := time.Now().Add(time.Minute)
-	for sessions := 1; sessions > 0; time.Sleep(2 * time.Millisecond) {
-		err := s.pool.QueryRow("SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_user=?", s.db).Scan(&sessions)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d sessions of the script are still there: %v", sessions, err)
-		}
-	}
+	assert.Until(t, "the script's sessions are gone", func() bool {
+		var sessions int
+		assert.Must(t, s.pool.QueryRow("SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_user=?", s.db).Scan(&sessions))
+		return sessions == 0
+	})
 	var text string
 	err := s.pool.QueryRow(`SELECT GROUP_CONCAT(event_name, '=', count_star ORDER BY event_name SEPARATOR ' ')
 		FROM performance_schema.events_statements_summary_by_user_by_event_name
@@ -239,8 +237,7 @@ func testClient(t *testing.T, server *servers.Server, c client) string {
 	assert.MustTrue(t, wrong == nil, "on the server itself: %q\n%s", wrong, native)
 	behind := proxiedSite(t, server)
 	proxied := proxiedNames().replace(behind.run(t, c))
-	diff := cmp.Diff(strings.Split(native, "\n"), strings.Split(proxied, "\n"))
-	assert.True(t, diff == "", "- on the server itself, + through idproxy:\n%s\nthrough idproxy:\n%s", diff, proxied)
+	assert.NoDiff(t, "through idproxy, which gives\n"+proxied, cmp.Diff(strings.Split(native, "\n"), strings.Split(proxied, "\n")))
 	generated, strange := behind.fromSource(t)
 	assert.True(t, generated >= minGenerated && strange <= 0, "%d rows with ids of the source, %d with strange ids", generated, strange)
 	assert.NoError(t, behind.refusals())
@@ -284,6 +281,7 @@ func need(t *testing.T, paths ...string) {
 // tool is a path in the folder that scripts/install-servers.sh installs into.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	path := assert.Of(filepath.Abs(filepath.Join("../../.tools/clients", name))).Must(t)
-	return path
+	return assert.Of(filepath.Abs(filepath.Join("../../.tools/clients", name))).Must(t)
 }
+
+func TestMain(m *testing.M) { harness.Main(m, "--performance-schema=ON") }

@@ -104,8 +104,7 @@ func fillColumn(ours, native columnRun, c *columnType) {
 		}
 		got := ours.on(text)
 		if c.native {
-			wanted := native.on(text)
-			assert.True(ours.t, got == wanted, "%s: %s; natively %s", text, got, wanted)
+			assert.Equal(ours.t, text, got, native.on(text))
 		}
 		assert.Contains(ours.t, text, got, want[i])
 	}
@@ -123,10 +122,8 @@ func endOfColumn(ours columnRun, direct *wireclient.Session, c *columnType) {
 	e := ours.s.Fails(ours.t, strings.ReplaceAll("insert into T (a) values (6)", "T", ours.table))
 	most := strconv.FormatUint(c.most, 10)
 	assert.True(ours.t, e.Code == 1467 && strings.Contains(e.Message, "at most "+most), "no id left: %v; want 1467 that says at most %s", e, most)
-	now := inserts()
-	assert.True(ours.t, now == before, "Com_insert went from %s to %s: an id that does not fit was sent", before, now)
-	got := ours.on("select count(*), last_insert_id() from T")
-	assert.True(ours.t, strings.Contains(got, fmt.Sprintf("[[3 %d]]", c.most-2)), "behind the refusals: %s", got)
+	assert.Equal(ours.t, "Com_insert behind an id that does not fit", inserts(), before)
+	assert.Contains(ours.t, "the reply behind the refusals", ours.on("select count(*), last_insert_id() from T"), fmt.Sprintf("[[3 %d]]", c.most-2))
 }
 
 // explicitIDs stores ids of the application's own, at both ends of what the column holds and
@@ -145,11 +142,82 @@ func explicitIDs(ours, native columnRun, c *columnType) {
 		for _, text := range []string{"insert into T (id, a) values (" + id + ", 1)", "select last_insert_id()", "select id from T order by id"} {
 			got := ours.on(text)
 			if c.native {
-				wanted := native.on(text)
-				assert.True(ours.t, got == wanted, "%s: %s; natively %s", text, got, wanted)
+				assert.Equal(ours.t, text, got, native.on(text))
 			} else if strings.HasPrefix(text, "select l") && !strings.Contains(got, "[[5]]") {
 				ours.t.Errorf("behind an explicit %s: %s; want 5", id, got)
 			}
 		}
 	}
 }
+
+// TestGreatestOfColumn checks, for every type of column that holds ids, that a source which is
+// behind what the column holds gives no id, and that one which is ahead does.
+func TestGreatestOfColumn(t *testing.T) {
+	tests := []struct {
+		column string
+		values string // the greatest id among them is 1000
+	}{
+		{"BIGINT", "(-5), (9), (1000)"},
+		{"BIGINT UNSIGNED", "(9), (1000)"},
+		{"INT(5) ZEROFILL", "(9), (1000)"},
+		{"DECIMAL(30)", "(-5), (9), (1000), (123456789012345678901234567890)"},
+		{"DECIMAL(10,2)", "(9.25), (999.99)"},
+		{"CHAR(20)", "(9), (999), (1000)"},
+		{"VARCHAR(40) COLLATE utf8mb4_bin", "('9'), ('999'), (' 1000 '), ('abc'), ('2abc'), ('-7'), ('123e4567-e89b'), ('20000000000000000000')"},
+		{"VARBINARY(20)", "(9), (999), (1000)"},
+	}
+	for _, server := range harness.Servers(t) {
+		for i, account := range []string{"", "account: {user: app, password: app}"} {
+			t.Run(fmt.Sprintf("%s, account %v", server.Kind, i == 1), func(t *testing.T) {
+				db := harness.Database(t, server)
+				direct := wireclient.Open(t, server.Addr, db)
+				var rules []string // a wildcard leaves columns of text alone
+				for i := range tests {
+					rules = append(rules, fmt.Sprintf("{table: %s.behind%d, column: id, source: behind}, {table: %[1]s.ahead%[2]d, column: id, source: ahead}", db, i))
+				}
+				makeTables := func(i int) {
+					tt := tests[i]
+					direct.Must(t, "SET NAMES utf8mb4", fmt.Sprintf("CREATE TABLE behind%d (id %s PRIMARY KEY, a INT) CHARSET utf8mb4", i, tt.column),
+						fmt.Sprintf("INSERT INTO behind%d (id) VALUES %s", i, tt.values), fmt.Sprintf("CREATE TABLE ahead%d LIKE behind%[1]d", i),
+						fmt.Sprintf("INSERT INTO ahead%d SELECT * FROM behind%[1]d", i))
+				}
+				proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, %s}]
+sources: {behind: {segment: {start: 999}}, ahead: {segment: {start: 1001}}}
+rules: [{table: "%[3]s.*_behind", column: id, source: behind}, {table: "%[3]s.*_ahead", column: id, source: ahead}, %s]
+`, server.Addr, account, db, strings.Join(rules, ", ")))
+				direct.Must(t, "CREATE TABLE first_behind (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE first_ahead (id BIGINT PRIMARY KEY, a INT)")
+				s := wireclient.Open(t, proxy.Addr("a"), db)
+				s.Must(t, "INSERT INTO first_behind (a) VALUES (1)", "INSERT INTO first_ahead (a) VALUES (1)") // 1000 and 1002 are next
+				for i, tt := range tests {
+					makeTables(i) // only now: a series begins above all tables
+					assert.Equal(t, tt.column+", whose source is behind: error", s.Fails(t, fmt.Sprintf("INSERT INTO behind%d (a) VALUES (1)", i)).Code, 1467)
+					s.Must(t, fmt.Sprintf("INSERT INTO ahead%d (a) VALUES (1)", i))
+				}
+			})
+		}
+	}
+}
+
+// TestGreatestOfTransaction: ids that the open transaction has written itself count, also where the
+// listener's account is asked, which does not see them.
+func TestGreatestOfTransaction(t *testing.T) {
+	server := harness.MariaDB(t)
+	for i, account := range []string{"", "account: {user: app, password: app}"} {
+		t.Run(fmt.Sprintf("account %v", i == 1), func(t *testing.T) {
+			db := harness.Database(t, server)
+			direct := wireclient.Open(t, server.Addr, db)
+			direct.Must(t, "CREATE TABLE t (id BIGINT NOT NULL, KEY (id))")
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, %s}]
+sources: {ids: {segment: {start: 1}}}
+rules: [{table: "%s.t", column: id, source: ids, explicit: keep}]
+`, server.Addr, account, db))
+			s := wireclient.Open(t, proxy.Addr("a"), db)
+			s.Must(t, "BEGIN", "INSERT INTO t (id) VALUES (1), (2), (300)", "INSERT INTO t VALUES (NULL)", "COMMIT")
+			assert.Equal(t, "the id behind 300", direct.Must(t, "SELECT MAX(id) FROM t").Rows[0][0], "301")
+		})
+	}
+}
+
+func TestMain(m *testing.M) { harness.Main(m) }

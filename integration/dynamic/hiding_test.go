@@ -1,14 +1,18 @@
 package dynamic
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/pair"
 	"idproxy/integration/servers"
+	"idproxy/integration/wireclient"
 )
 
 // Outcomes of the forms that hide an INSERT: refused by idproxy, or by the server.
@@ -123,4 +127,145 @@ func TestHiding(t *testing.T) {
 			"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))",
 			"CREATE TRIGGER by_trigger AFTER INSERT ON other FOR EACH ROW INSERT INTO t (a) SELECT NEW.a FROM DUAL WHERE NEW.a = 'y'")
 	})
+}
+
+// spacingScripts set auto_increment_increment in ways that a proxy does not see, and insert two
+// rows and more.
+var spacingScripts = []struct {
+	name, only string
+	run        []string
+}{
+	{"CALL", "", []string{"CALL space()", "INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"function in SELECT", "", []string{"SELECT spacing()", "INSERT INTO orders (a) VALUES (1), (2), (3)"}},
+	{"function in DO", "", []string{"DO 1 + spacing ()", "INSERT INTO orders (a) SELECT 1 UNION ALL SELECT 2"}},
+	{"function with a schema, quoted", "", []string{"DO DB.`spacing`()", "PREPARED INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"function in SET", "", []string{"SET @a = spacing()", "PREPARE p FROM 'INSERT INTO orders (a) VALUES (1), (2)'", "EXECUTE p"}},
+	{"prepared function", "", []string{"PREPARED SELECT spacing()", "INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"function in SQL PREPARE", "", []string{"PREPARE f FROM 'DO spacing()'", "EXECUTE f", "INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"function in an INSERT elsewhere", "", []string{"INSERT INTO other (a) VALUES (spacing())", "INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"function in an INSERT that gets an id", "", []string{"INSERT INTO orders (a) VALUES (spacing())", "DELETE FROM orders", "INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"function in a prepared one", "", []string{"PREPARED INSERT INTO orders (a) VALUES (spacing())", "DELETE FROM orders", "INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"one text", "", []string{"SELECT spacing(); INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"one text of INSERTs", "", []string{"INSERT INTO orders (a) VALUES (spacing()); DELETE FROM orders; INSERT INTO orders (a) VALUES (1), (2)"}},
+	{"block", "MariaDB", []string{"BEGIN NOT ATOMIC DO spacing(); END", "INSERT INTO orders (a) VALUES (1), (2)"}},
+}
+
+// TestSpacingOutOfSight: ids are as far apart as auto_increment_increment says, also where a
+// routine has set it.
+func TestSpacingOutOfSight(t *testing.T) {
+	t.Parallel()
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		setup := []string{"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"}
+		for _, schema := range []string{"DB", "DB_other"} {
+			setup = append(setup, "CREATE TABLE "+schema+".other (a INT)", "CREATE PROCEDURE "+schema+".space() SET auto_increment_increment = 10",
+				"CREATE FUNCTION "+schema+".spacing() RETURNS INT DETERMINISTIC BEGIN SET auto_increment_increment = 10; RETURN 1; END")
+		}
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]", setup...)
+		for _, script := range spacingScripts {
+			if script.only != "" && script.only != server.Kind.String() {
+				continue
+			}
+			t.Run(script.name, func(t *testing.T) {
+				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+				var spread [2]string
+				for i, s := range []*wireclient.Session{ours, native} {
+					s.Must(t, "DELETE FROM orders", "INSERT INTO orders (a) VALUES (0), (0)", "DELETE FROM orders")
+					for _, text := range script.run {
+						for _, r := range unseenStep(s, t, w.Text(text)) {
+							assert.MustTrue(t, r.Err == nil, "%s: %v", text, r.Err)
+						}
+					}
+					spread[i] = fmt.Sprint(s.Must(t, "SELECT COUNT(*), MAX(id) - MIN(id) FROM orders").Rows)
+				}
+				assert.True(t, spread[0] == spread[1] && spread[0] != "[[2 1]]", "rows and the space between their ids: %s, natively %s", spread[0], spread[1])
+			})
+		}
+	})
+}
+
+// temporaryMakers make a temporary table that takes the name of orders, in ways that a proxy does
+// not see, or not for certain.
+var temporaryMakers = []struct {
+	name, only string
+	run        []string
+}{
+	{"CALL", "", []string{"CALL make()"}},
+	{"CALL, in one text", "", []string{"CALL make(); INSERT INTO orders (a) VALUES (0)"}},
+	{"EXECUTE of what a procedure prepared", "", []string{"CALL prepares()", "EXECUTE made"}},
+	{"prepared CALL", "", []string{"PREPARED CALL make()"}},
+	{"prepared CREATE", "", []string{"PREPARED CREATE TEMPORARY TABLE orders COLUMNS"}},
+	{"block", "MariaDB", []string{"BEGIN NOT ATOMIC CREATE TEMPORARY TABLE orders COLUMNS; END"}},
+	{"text that is not known", "MariaDB", []string{"EXECUTE IMMEDIATE CONCAT('CREATE TEMPORARY TABLE orders COLUMNS', LEFT(UUID(), 0))"}},
+	{"version comment", "", []string{"CREATE /*!50000 TEMPORARY */ TABLE orders COLUMNS"}},
+	{"MariaDB's comment", "MariaDB", []string{"CREATE /*M!100000 TEMPORARY */ TABLE orders COLUMNS"}},
+	{"ALTER ... RENAME", "", []string{"CREATE TEMPORARY TABLE tmp COLUMNS", "ALTER TABLE tmp RENAME TO orders"}},
+	{"ALTER ... RENAME of one not seen", "", []string{"CALL make_tmp()", "INSERT INTO orders (a) VALUES (0)", "ALTER TABLE tmp RENAME orders"}},
+	{"RENAME TABLE", "MariaDB", []string{"CREATE TEMPORARY TABLE tmp COLUMNS", "RENAME TABLE tmp TO orders"}},
+	{"made again", "", []string{"CALL make()", "INSERT INTO orders (a) VALUES (0)", "DROP TABLE orders", "CALL make()"}},
+	{"under a view of its own", "", []string{"CREATE OR REPLACE VIEW other AS SELECT 1", "CALL make()"}},
+}
+
+// temporaryUse is what a session does with it.
+var temporaryUse = []string{
+	"INSERT INTO orders (a) VALUES (1)", "INSERT INTO orders (a) VALUES (2), (3)", "SELECT LAST_INSERT_ID()", "EXECUTED before", "EXECUTE n", "INSERT INTO orders (a) SELECT 4", "INSERT INTO orders VALUES (NULL, 5)",
+	"PREPARED INSERT INTO orders (a) VALUES (6)", "EXECUTED before", "EXECUTED query", "INSERT INTO orders (a) VALUES (7); INSERT INTO orders (a) VALUES (8)", "SELECT * FROM orders",
+	"CALL nothing()", "EXECUTED before", "INSERT INTO orders (a) VALUES (9)", "SELECT * FROM orders", "DROP TEMPORARY TABLE orders",
+}
+
+// TestTemporaryOutOfSight: a rule rests for a temporary table of the session's own, however it came
+// to be, and not for the table behind it.
+func TestTemporaryOutOfSight(t *testing.T) {
+	t.Parallel()
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		const columns = "(id INT AUTO_INCREMENT PRIMARY KEY, a INT)"
+		setup := []string{"CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)"}
+		for _, schema := range []string{"DB", "DB_other"} {
+			setup = append(setup, "CREATE PROCEDURE "+schema+".nothing() DO 1", "CREATE PROCEDURE "+schema+".make() CREATE TEMPORARY TABLE orders "+columns,
+				"CREATE PROCEDURE "+schema+".make_tmp() CREATE TEMPORARY TABLE tmp "+columns, "CREATE PROCEDURE "+schema+".prepares() PREPARE made FROM 'CREATE TEMPORARY TABLE orders "+columns+"'")
+		}
+		setup = append(setup, "CREATE USER DB IDENTIFIED BY 'grants'", "GRANT EXECUTE, CREATE TEMPORARY TABLES ON DB.* TO DB", "GRANT SELECT (id, a), INSERT (id, a) ON DB.orders TO DB")
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}]", setup...)
+		t.Cleanup(func() { wireclient.Open(t, server.Addr, "").Must(t, w.Text("DROP USER DB")) })
+		for _, maker := range temporaryMakers {
+			if maker.only != "" && maker.only != server.Kind.String() {
+				continue
+			}
+			t.Run(maker.name, func(t *testing.T) {
+				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+				for _, s := range []*wireclient.Session{ours, native} {
+					for name, text := range map[string]string{"before": "INSERT INTO orders (a) VALUES (10)", "query": "INSERT INTO orders (a) SELECT 11"} {
+						s.MustPrepare(t, name, text)
+					}
+					s.Must(t, "PREPARE n FROM 'INSERT INTO orders (a) VALUES (12)'", "INSERT INTO orders (a) VALUES (13)")
+				}
+				for i, text := range append(maker.run[:len(maker.run):len(maker.run)], temporaryUse...) {
+					text = strings.ReplaceAll(text, "COLUMNS", columns)
+					got, want := unseenStep(ours, t, text), unseenStep(native, t, text)
+					assert.True(t, i < len(maker.run) || reflect.DeepEqual(got, want), "%s\n%+v\nnatively\n%+v", text, got, want)
+				}
+				ours.Must(t, "DELETE FROM orders")
+				for _, text := range []string{"INSERT INTO orders (a) VALUES (20)", "EXECUTED before", "EXECUTE n", "EXECUTED query"} {
+					r := unseenStep(ours, t, text)
+					assert.True(t, r[0].Err == nil && r[0].InsertID >= pair.SourceStart, "behind it, %s: insert id %d, %v", text, r[0].InsertID, r[0].Err)
+				}
+			})
+		}
+		t.Run("few rights", func(t *testing.T) {
+			s := wireclient.DialAs(t, w.Addr, w.DB, w.DB)
+			s.Must(t, "CALL nothing()", "INSERT INTO orders (a) VALUES (1)", "CALL make()")
+			assert.Equal(t, "insert id", s.Must(t, "INSERT INTO orders (a) VALUES (1)").InsertID, 1)
+		})
+	})
+}
+
+// unseenStep sends a text, or prepares and executes one, or executes one that was prepared.
+func unseenStep(s *wireclient.Session, t *testing.T, text string) []wireclient.Reply {
+	t.Helper()
+	send := s.Query
+	if sql, ok := strings.CutPrefix(text, "PREPARED "); ok {
+		send, text = s.Prepared, sql
+	} else if name, ok := strings.CutPrefix(text, "EXECUTED "); ok {
+		send, text = func(name string) ([]wireclient.Reply, error) { return s.Execute(name, wireclient.Execution{}) }, name
+	}
+	return assert.Of(send(text)).Must(t, text)
 }

@@ -62,8 +62,7 @@ func TestInsertID(t *testing.T) {
 				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
 				for _, text := range append(script.run[:len(script.run):len(script.run)], "INSERT INTO other (a) VALUES (9)", "SELECT id, a FROM orders ORDER BY a", "SELECT id, a FROM other ORDER BY a",
 					"INSERT INTO orders (a) VALUES (10)", "DELETE FROM orders", "DELETE FROM other") {
-					got, want := insertIDShown(t, ours, text), insertIDShown(t, native, text)
-					assert.True(t, got == want, "%s: %s, natively %s", text, got, want)
+					assert.Equal(t, text, insertIDShown(t, ours, text), insertIDShown(t, native, text))
 				}
 			})
 		}

@@ -71,9 +71,7 @@ func both(t *testing.T, w *pair.World, db string, run func(*wireclient.Session) 
 		}
 		s.Close()
 	}
-	if !reflect.DeepEqual(got[0], got[1]) {
-		t.Errorf("in schema %q %q\nshows    %+v\nnatively %+v", db, text, printed(got[1]), printed(got[0]))
-	}
+	assert.True(t, reflect.DeepEqual(got[0], got[1]), "in schema %q %q\nshows    %+v\nnatively %+v", db, text, printed(got[1]), printed(got[0]))
 }
 
 func printed(all [][]wireclient.Reply) (lines []string) {

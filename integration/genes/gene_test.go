@@ -74,10 +74,12 @@ rules:
 	return w
 }
 
-func (w *geneWorld) open(t *testing.T) *sql.DB {
+func (w *geneWorld) open(t *testing.T) *sql.DB { return w.openAt(t, "a") }
+
+func (w *geneWorld) openAt(t *testing.T, listener string) *sql.DB {
 	c := w.server.Config(w.name)
 	c.MultiStatements = true
-	db := harness.Open(t, c, w.proxy.Addr("a"))
+	db := harness.Open(t, c, w.proxy.Addr(listener))
 	db.SetMaxOpenConns(1)
 	return db
 }
@@ -119,8 +121,7 @@ func TestGenes(t *testing.T) {
 		harness.MustExec(t, db, "DO 1; INSERT INTO big (k) VALUES (3); SET NAMES latin1; INSERT INTO wide (k) VALUES ('abc')")
 		w.compare(t, 1)
 		harness.MustExec(t, w.direct, "UPDATE wide SET k='y' WHERE k='x'")
-		bad := harness.Count(t, w.direct, "SELECT COUNT(*) FROM wide WHERE "+geneTables[3].wrong())
-		assert.True(t, bad != 0, "keys that were changed are not noticed")
+		assert.True(t, harness.Count(t, w.direct, "SELECT COUNT(*) FROM wide WHERE "+geneTables[3].wrong()) != 0, "keys that were changed are not noticed")
 	})
 }
 
@@ -315,8 +316,7 @@ func TestGenesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)
 	w := startGenes(t, s, "  - {table: DB.none, column: id, source: ids}\n  - {table: DB.flakes_none, column: id, source: flakes}\n")
-	harness.MustExec(t, w.direct, "CREATE TABLE none (a INT, k INT, id BIGINT PRIMARY KEY)")
-	harness.MustExec(t, w.direct, "CREATE TABLE flakes_none (a INT, k INT, id BIGINT PRIMARY KEY)")
+	harness.MustExec(t, w.direct, "CREATE TABLE none (a INT, k INT, id BIGINT PRIMARY KEY)", "CREATE TABLE flakes_none (a INT, k INT, id BIGINT PRIMARY KEY)")
 	tables := map[string][]string{"ids": {"big", "small", "wide", "padded", "none"}, "flakes": {"flakes", "bytes", "flakes_none"}}
 	var wg sync.WaitGroup
 	for n := range 4 {
@@ -346,3 +346,50 @@ func TestGenesAtOnce(t *testing.T) {
 		assert.True(t, n == ids && n >= 1000, "source %s: %d rows with %d ids", source, n, ids)
 	}
 }
+
+// TestGenesFollowSettings changes what the server makes of a text in a session that idproxy knows
+// already, and inserts the same key again: it is stored as the id says, or the statement is
+// refused.
+func TestGenesFollowSettings(t *testing.T) {
+	t.Parallel()
+	const back = "SET collation_connection=utf8mb4_bin"
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		t.Parallel()
+		w := startGenes(t, s, "")
+		for _, change := range []string{
+			"SET collation_connection=latin1_swedish_ci",
+			"SET @@SESSION.`collation_connection`='latin1_bin'",
+			"SET character_set_connection=latin1",
+			"SET collation_connection=@c",
+			"SET NAMES utf8mb4, collation_connection=latin1_bin",
+			"SET CHARACTER SET utf8mb4", // and takes the connection's from the database
+		} {
+			for _, tracked := range []string{"character_set_client,character_set_connection", "collation_connection", ""} {
+				t.Run(change+" "+tracked, func(t *testing.T) {
+					db := w.open(t)
+					harness.MustExec(t, db, "SET sql_mode='', session_track_system_variables='"+tracked+"'")
+					harness.MustExec(t, db, "SET NAMES utf8mb4; SET character_set_database=latin1; SET @c='latin1_bin'")
+					set := assert.Of(db.Prepare(change)).Must(t)
+					defer set.Close()
+					for _, do := range []func() error{
+						func() error { _, err := db.Exec(change); return err },
+						func() error { _, err := set.Exec(); return err },
+					} {
+						harness.MustExec(t, db, "INSERT INTO wide (k) VALUES ('日本')")
+						assert.Must(t, do())
+						_, err := db.Exec("INSERT INTO wide (k) VALUES ('日本')")
+						harness.WantError(t, err, 1235, "characters beyond ASCII")
+						_, err = db.Exec("INSERT INTO wide (k) VALUES (?)", "日本")
+						harness.WantError(t, err, 1235, "characters beyond ASCII")
+						harness.MustExec(t, db, back)
+					}
+					harness.MustExec(t, db, "INSERT INTO wide (k) VALUES ('日本')")
+				})
+			}
+		}
+		w.compare(t, 1)
+		assert.Equal(t, "keys were stored as other characters", harness.Count(t, w.direct, "SELECT COUNT(*) FROM wide WHERE k<>'日本'"), 0)
+	})
+}
+
+func TestMain(m *testing.M) { harness.Main(m) }

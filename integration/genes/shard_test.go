@@ -1,13 +1,11 @@
 package genes
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -18,14 +16,10 @@ import (
 
 // shards is a proxy with listeners for shard 0 and 1 of two, one for rows of any, and one without rules,
 // in front of one server.
-type shards struct {
-	*geneWorld
-	name string
-}
+type shards struct{ *geneWorld }
 
 func startShards(t *testing.T, s *servers.Server, mode string) *shards {
-	w := &shards{&geneWorld{server: s, name: harness.Database(t, s)}, ""}
-	w.name = w.geneWorld.name
+	w := &shards{&geneWorld{server: s, name: harness.Database(t, s)}}
 	w.direct = harness.Open(t, s.Config(w.name), "")
 	for _, table := range []string{"big (a INT, k BIGINT UNSIGNED, id BIGINT PRIMARY KEY)", "wide (k VARCHAR(20) CHARACTER SET utf8mb4, id BIGINT PRIMARY KEY)", "loose (k INT, id BIGINT AUTO_INCREMENT PRIMARY KEY)", "pairs AS SELECT 1074 id, 91 k"} {
 		harness.MustExec(t, w.direct, "CREATE TABLE "+table)
@@ -45,14 +39,6 @@ rules:
   - {table: %[2]s.loose, column: id, source: ids, gene: {column: k, bits: 1}, unsupported: forward, listeners: [even, odd, any]%[3]s}
 `, s.Addr, w.name, mode))
 	return w
-}
-
-func (w *shards) openAt(t *testing.T, listener string) *sql.DB {
-	c := w.server.Config(w.name)
-	c.MultiStatements = true
-	db := harness.Open(t, c, w.proxy.Addr(listener))
-	db.SetMaxOpenConns(1)
-	return db
 }
 
 // form is a statement that brings a row of another shard.
@@ -155,12 +141,10 @@ func TestShardGuard(t *testing.T) {
 		if n, all := w.wrong(t), w.rows(t); n != 0 || all != 1 { // in front of a statement that is refused
 			t.Errorf("%d rows of another shard went in, and %d in all, want 1", n, all)
 		}
-		for _, query := range []string{
+		harness.MustExec(t, even,
 			"INSERT INTO big (k) VALUES (2),(4)", "INSERT INTO seen (k) VALUES (6)", "INSERT INTO big (id,k) VALUES (2001,6)", "INSERT INTO wide (k) VALUES ('d')",
 			"INSERT INTO big (id,k) VALUES (2001,8) ON DUPLICATE KEY UPDATE a=1, k=VALUES(k)",
-		} {
-			harness.MustExec(t, even, query)
-		}
+		)
 		execute(t, even, "INSERT INTO big (id,k) VALUES (?,?),(2003,?)", nil, 8, 10)
 		log := w.proxy.Log()
 		assert.True(t, !strings.Contains(log, "with key") && strings.Contains(log, "is of shard 1 of 2"), "keys are in the log, or refusals are not:\n%s", log)
@@ -170,9 +154,8 @@ func TestShardGuard(t *testing.T) {
 		if n, forms := w.each(t, "any", w.filled()), w.filled(); n != len(forms) || n < 27 {
 			t.Errorf("%d of %d statements stored odd keys", n, len(forms))
 		}
-		if n, forms := w.each(t, "plain", w.refused()), w.refused(); n != len(forms) || n < 19 {
-			t.Errorf("%d of %d statements stored keys of another shard, or none", n, len(forms))
-		}
+		n, forms := w.each(t, "plain", w.refused()), w.refused()
+		assert.True(t, n == len(forms) && n >= 19, "%d of %d statements stored keys of another shard, or none", n, len(forms))
 	})
 }
 
@@ -180,9 +163,7 @@ func TestShardGuard(t *testing.T) {
 func TestShardUnseen(t *testing.T) {
 	t.Parallel()
 	w := startShards(t, harness.MariaDB(t), "")
-	for _, text := range []string{"CREATE TABLE free (k INT, id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE PROCEDURE fill() INSERT INTO big (id,k) VALUES (1066,81)"} {
-		harness.MustExec(t, w.direct, text)
-	}
+	harness.MustExec(t, w.direct, "CREATE TABLE free (k INT, id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE PROCEDURE fill() INSERT INTO big (id,k) VALUES (1066,81)")
 	even := w.openAt(t, "even")
 	for _, tt := range [][2]string{
 		{"free", "INSERT INTO free (k) VALUES (7)"}, // no rule
@@ -195,8 +176,7 @@ func TestShardUnseen(t *testing.T) {
 	} {
 		harness.MustExec(t, w.direct, "DELETE FROM "+tt[0])
 		harness.MustExec(t, even, tt[1])
-		n := harness.Count(t, w.direct, "SELECT COUNT(*) FROM "+tt[0]+" WHERE NOT k%2<=>0")
-		assert.True(t, n != 0, "%s is guarded: say so", tt[1])
+		assert.True(t, harness.Count(t, w.direct, "SELECT COUNT(*) FROM "+tt[0]+" WHERE NOT k%2<=>0") != 0, "%s is guarded: say so", tt[1])
 	}
 }
 
@@ -250,8 +230,7 @@ func TestShardWide(t *testing.T) {
 		if stored == 0 {
 			harness.WantError(t, err, 1235, "key 7 here")
 		}
-		n := w.rows(t)
-		assert.True(t, n == stored, "%s: %d rows went in, want %d; %v", listener, n, stored, err)
+		assert.Equal(t, fmt.Sprintf("%s: %v, rows", listener, err), w.rows(t), stored)
 		harness.MustExec(t, w.direct, "DELETE FROM big")
 	}
 }
@@ -299,9 +278,6 @@ func TestShardObserved(t *testing.T) {
 	even := w.openAt(t, "even")
 	harness.MustExec(t, even, "INSERT INTO big (id,k) VALUES (1,7)")
 	assert.Equal(t, "rows", w.rows(t), 1)
-	for until := time.Now().Add(time.Minute); !strings.Contains(w.proxy.Log(), "would refuse: a row of another shard"); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("it is not reported:\n%s", w.proxy.Log())
-		}
-	}
+	reported := func() bool { return strings.Contains(w.proxy.Log(), "would refuse: a row of another shard") }
+	assert.Until(t, "the row is reported", reported, w.proxy.Log)
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,7 +10,7 @@ import (
 )
 
 func TestParseListening(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, log string
 		want      map[string]string
 	}{
@@ -23,17 +24,14 @@ func TestParseListening(t *testing.T) {
 			map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"},
 		},
 		{"half a line", "msg=listening listen=127.0.0.1:33", map[string]string{}},
-	}
-	for _, tt := range tests {
-		diff := cmp.Diff(tt.want, parseListening(tt.log, []string{"a", "b"}))
-		assert.True(t, diff == "", "%s (-want +got):\n%s", tt.name, diff)
+	} {
+		assert.NoDiff(t, tt.name, cmp.Diff(tt.want, parseListening(tt.log, []string{"a", "b"})))
 	}
 }
 
 func TestListenerNames(t *testing.T) {
-	got, err := listenerNames("listeners:\n  - {name: shard0, listen: x}\n  - listen: y\nrules: []\n")
-	diff := cmp.Diff([]string{"shard0", "listener1"}, got)
-	assert.True(t, diff == "" && err == nil, "(-want +got):\n%s%v", diff, err)
+	got := assert.Of(listenerNames("listeners:\n  - {name: shard0, listen: x}\n  - listen: y\nrules: []\n")).Must(t)
+	assert.NoDiff(t, "names", cmp.Diff([]string{"shard0", "listener1"}, got))
 	assert.Of(listenerNames("listeners: {")).Fails(t, "a broken file gives no error", "")
 }
 
@@ -47,7 +45,6 @@ func TestSuspiciousLogsAreFound(t *testing.T) {
 		"runtime.(*_panic).nextDefer(0xc0003c7d98?)\n\t/x.go:1\n": false,
 		"panic(0x1)\n\t/usr/local/go/src/runtime/panic.go:658\n":  true,
 	} {
-		err := suspicious(log)
-		assert.True(t, (err != nil) == bad, "suspicious(%q) = %v, want an error: %t", log, err, bad)
+		assert.Equal(t, fmt.Sprintf("%q is suspicious", log), suspicious(log) != nil, bad)
 	}
 }

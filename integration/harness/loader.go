@@ -27,10 +27,12 @@ func NewLoader(t *testing.T, c *mysql.Config, addr string) *Loader {
 	return &Loader{t, conn}
 }
 
-// Exec runs a statement that has to succeed.
-func (l *Loader) Exec(sql string) {
+// Exec runs statements that have to succeed.
+func (l *Loader) Exec(texts ...string) {
 	l.T.Helper()
-	assert.Of(l.Conn.ExecContext(l.T.Context(), sql)).Must(l.T, sql)
+	for _, sql := range texts {
+		assert.Of(l.Conn.ExecContext(l.T.Context(), sql)).Must(l.T, sql)
+	}
 }
 
 // Load runs a LOAD DATA in which 'f' stands for the file, and says what an application sees of it.

@@ -52,6 +52,12 @@ func StartProxy(tb testing.TB, config string) *Proxy {
 	return Start(tb, Spec{Config: config})
 }
 
+// StartFilling is StartProxy with the configuration Filling.
+func StartFilling(tb testing.TB, upstream, sources, rules string) *Proxy {
+	tb.Helper()
+	return StartProxy(tb, Filling(upstream, sources, rules))
+}
+
 // Start is StartProxy with a choice.
 func Start(tb testing.TB, spec Spec) *Proxy {
 	tb.Helper()

@@ -72,10 +72,7 @@ func TestLoadDataTables(t *testing.T) {
 				}
 				l.Exec("SET @seen = NULL")
 				shown[i] = generatedIDs.ReplaceAllString(quoted.ReplaceAllString(shownWithoutAlias(l, c.sql, c.file), ""), `"new"`)
-				l.Exec("COMMIT")
-				l.Exec("UNLOCK TABLES")
-				l.Exec("SET sql_mode=DEFAULT, lc_messages=DEFAULT")
-				l.Exec("DROP TABLE t")
+				l.Exec("COMMIT", "UNLOCK TABLES", "SET sql_mode=DEFAULT, lc_messages=DEFAULT", "DROP TABLE t")
 			}
 			if strings.Contains(c.table, "PARTITION") { // its counter begins at 1
 				shown[0] = strings.NewReplacer(`"1" "1" "x"`, `"new" "new" "x"`, `"2" "2" "y"`, `"new" "new" "y"`).Replace(shown[0])
@@ -99,11 +96,8 @@ func shownWithoutAlias(l *harness.Loader, statement, file string) string {
 func TestLoadDataColumns(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		db := harness.Database(t, s)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}}
-rules:     [{table: %[2]s.t, column: id, source: ids}, {table: %[2]s.t, column: nr, source: numbers}]
-`, s.Addr, db))
+		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}",
+			fmt.Sprintf("{table: %s.t, column: id, source: ids}, {table: %[1]s.t, column: nr, source: numbers}", db))
 		direct, l := harness.NewLoader(t, s.Config(db), ""), harness.NewLoader(t, s.Config(db), proxy.Addr("a"))
 		direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50), nr INT NOT NULL)")
 		load := func(list, file, want string) {
@@ -180,8 +174,7 @@ func TestLoadDataStrictFirst(t *testing.T) {
 						l.Exec("SET sql_mode='" + mode + "'")
 						l.Load("LOAD DATA LOCAL INFILE 'f' REPLACE INTO TABLE t FIELDS TERMINATED BY ','", strings.NewReader(file))
 						shown[i] = l.Rows("SELECT IF(id>1000000,'new',id), a FROM t ORDER BY a")
-						l.Exec("SET sql_mode=DEFAULT")
-						l.Exec("DROP TABLE t")
+						l.Exec("SET sql_mode=DEFAULT", "DROP TABLE t")
 					}
 					seen[shown[0]] = true
 					assert.True(t, shown[0] == shown[1], "%s, %q, %q: %s, natively %s", engine, mode, file, shown[1], shown[0])

@@ -78,7 +78,7 @@ func fillSpelled(t *testing.T, server *servers.Server, exact bool) {
 		s := wireclient.Open(t, server.Addr, "")
 		s.Must(t, "SET NAMES utf8mb4", "DROP DATABASE `"+schema+"`")
 	})
-	rules, made := fmt.Sprintf("  - {table: %q, column: id, source: ids}\n", schema+".*"), map[string]bool{}
+	rules, made := fmt.Sprintf("{table: %q, column: id, source: ids}, ", schema+".*"), map[string]bool{}
 	if exact {
 		rules = ""
 	}
@@ -89,14 +89,10 @@ func fillSpelled(t *testing.T, server *servers.Server, exact bool) {
 		made[table.name] = true
 		direct.Must(t, fmt.Sprintf("CREATE TABLE `%s` (id BIGINT NOT NULL PRIMARY KEY, a BIGINT)", strings.ReplaceAll(table.name, "`", "``")))
 		if exact {
-			rules += fmt.Sprintf("  - {table: %q, column: id, source: ids}\n", schema+"."+table.name)
+			rules += fmt.Sprintf("{table: %q, column: id, source: ids}, ", schema+"."+table.name)
 		}
 	}
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: %d}}}
-rules:
-%s`, server.Addr, pair.SourceStart, rules))
+	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
 	for i, table := range spelledTables {
 		inTurn := (i%2 == 0) == (exact == (server.Kind == servers.MariaDB)) // in a narrow run, on each server by one kind of rule
 		if table.only != "" && table.only != server.Kind.String() || table.only == "" && !inTurn && !width.Matrix() {
@@ -120,15 +116,12 @@ rules:
 				s.Must(t, "INSERT INTO "+table.sent+" (a) VALUES (9)")
 				n++
 			}
-			prepared, err := s.Prepare("p", "INSERT INTO "+name+" (a) VALUES (?)")
-			assert.MustTrue(t, err == nil && prepared[0].Err == nil, "%v %v", err, prepared)
+			s.MustPrepare(t, "p", "INSERT INTO "+name+" (a) VALUES (?)")
 			for _, before := range []string{"DO 0", "DROP TABLE IF EXISTS nothing"} { // the second time the table is described anew
 				s.Must(t, before)
-				replies, err := s.Execute("p", wireclient.Execution{Args: []wireclient.Argument{wireclient.Long(10)}})
-				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+				s.MustExecute(t, "p", wireclient.Long(10))
 			}
-			got := direct.Value(t, "SELECT CONCAT(COUNT(*),' ',MIN(id)>="+fmt.Sprint(pair.SourceStart)+") FROM "+quoted)
-			assert.True(t, got == fmt.Sprintf("%d 1", n), "rows, all with ids: %s, want %d 1", got, n)
+			assert.Equal(t, "rows, all with ids", direct.Value(t, "SELECT CONCAT(COUNT(*),' ',MIN(id)>="+fmt.Sprint(pair.SourceStart)+") FROM "+quoted), fmt.Sprintf("%d 1", n))
 		})
 	}
 }
@@ -213,3 +206,165 @@ func TestLettersOfCharsets(t *testing.T) {
 // lenient are the sets in which names that servers do not read are read as UTF-8, for the servers
 // to refuse.
 var lenient = map[string]bool{"ascii": true, "binary": true, "swe7": true, "tis620": true}
+
+// TestColumnsInAnyCharset fills columns whose names clients send in their own character sets,
+// beside other columns of such names, and reads back that every row has an id of ours.
+func TestColumnsInAnyCharset(t *testing.T) {
+	t.Parallel()
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		fillSpelledColumns(t, server)
+	})
+}
+
+func fillSpelledColumns(t *testing.T, server *servers.Server) {
+	db := harness.Database(t, server)
+	direct := wireclient.Open(t, server.Addr, db)
+	direct.Must(t, "SET NAMES utf8mb4")
+	rules := ""
+	for i, c := range spelledTables {
+		quoted := "`" + c.name + "`"
+		direct.Must(t, fmt.Sprintf("CREATE TABLE c%d (%s BIGINT NOT NULL PRIMARY KEY, a BIGINT)", i, quoted))
+		rules += fmt.Sprintf("{table: %q, column: %q, source: ids}, ", fmt.Sprintf("%s.c%d", db, i), c.name)
+	}
+	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
+	for i, c := range spelledTables {
+		if c.only != "" && c.only != server.Kind.String() {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s in %s", c.name, c.charset), func(t *testing.T) {
+			s := wireclient.Open(t, proxy.Addr("a"), db)
+			s.Must(t, "SET NAMES utf8mb4", "SET character_set_client="+c.charset)
+			statement := strings.NewReplacer("<T>", fmt.Sprintf("c%d", i), "<N>", "`"+c.sent+"`")
+			n := 11
+			for _, text := range []string{
+				"INSERT INTO <T> (a) VALUES (1)", "INSERT INTO <T> VALUES (NULL,2)", "INSERT INTO <T> (<N>,a) VALUES (NULL,3)",
+				"INSERT INTO <T> (a,<N>) VALUES (4,DEFAULT),(5,0)", "INSERT IGNORE INTO <T> (a) VALUES (6)", "REPLACE INTO <T> SET a=7",
+				"INSERT INTO <T> SET <N>=NULL,a=8", "INSERT INTO <T> (a) VALUES (9) ON DUPLICATE KEY UPDATE <N>=LAST_INSERT_ID(<N>),a=10",
+				"INSERT INTO <T> (a) SELECT 11 UNION SELECT 12",
+			} {
+				s.Must(t, statement.Replace(text))
+			}
+			if server.Kind == servers.MySQL {
+				s.Must(t, statement.Replace("INSERT INTO <T> VALUES (NULL,13) AS fresh ON DUPLICATE KEY UPDATE a=fresh.a"))
+				n++
+			}
+			s.MustPrepare(t, "p", statement.Replace("INSERT INTO <T> (<N>,a) VALUES (?,?)"))
+			s.MustExecute(t, "p", wireclient.Null(wireclient.Long(1).Kind), wireclient.Long(14))
+			if c.unquoted {
+				s.Must(t, strings.NewReplacer("<T>", fmt.Sprintf("c%d", i), "<N>", c.sent).Replace("INSERT INTO <T> (<N>,a) VALUES (NULL,15)"))
+				n++
+			}
+			assert.Equal(t, "rows, all with ids", direct.Value(t, fmt.Sprintf("SELECT CONCAT(COUNT(*),' ',MIN(`%s`)>=%d) FROM c%d", c.name, pair.SourceStart, i)), fmt.Sprintf("%d 1", n+1))
+		})
+	}
+}
+
+// resultTables are filled in sessions that see results in any character set.
+var resultTables = []string{
+	"CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)",
+	"CREATE TABLE texts (id VARCHAR(20) PRIMARY KEY, a BIGINT)",
+	"CREATE TABLE genes (id BIGINT PRIMARY KEY, a VARCHAR(9) CHARACTER SET utf8mb4)",
+	"CREATE TABLE uuids (id CHAR(36) CHARACTER SET latin1 PRIMARY KEY, a BIGINT)",
+	"CREATE TABLE hidden (id BIGINT NOT NULL DEFAULT 0 INVISIBLE PRIMARY KEY, a BIGINT)",
+	"CREATE TABLE named (id BIGINT PRIMARY KEY, `größe` BIGINT)",
+	"CREATE TABLE source (a BIGINT)", "INSERT INTO source VALUES (1),(2),(3)",
+	"CREATE VIEW lacking AS SELECT a FROM t",
+}
+
+// resultTexts have idproxy ask for settings, columns, expressions, counts, character sets, texts
+// and greatest ids.
+var resultTexts = []struct {
+	text string
+	rows uint64
+}{
+	{"INSERT INTO t (a) VALUES (1)", 1},
+	{"INSERT INTO t VALUES (NULL, 2), (0, 3)", 2},
+	{"INSERT INTO t (id, a) VALUES (@zero, 4), ('00', 5), (0.4, 6)", 3},
+	{"INSERT INTO t VALUES (NULL, LAST_INSERT_ID()), (NULL, LAST_INSERT_ID())", 2},
+	{"INSERT IGNORE INTO t (a) VALUES (7)", 1},
+	{"INSERT INTO t (a) VALUES (8) ON DUPLICATE KEY UPDATE a=9", 1},
+	{"INSERT INTO t (a) SELECT 10 UNION SELECT 11", 2},
+	{"INSERT INTO t (a) SELECT a FROM source ORDER BY a LIMIT 2", 2},
+	{"INSERT INTO texts (a) VALUES (12)", 1},
+	{"INSERT INTO genes (a) VALUES ('\"日\\本')", 1},
+	{"INSERT INTO uuids (a) VALUES (13)", 1},
+	{"INSERT INTO hidden VALUES (14)", 1},
+	{"INSERT INTO named VALUES (NULL, 15)", 1},
+	{"EXECUTE p", 1},
+}
+
+// TestResultsInAnyCharset holds that idproxy reads the answers to its own questions whatever
+// character set the session has its results in.
+func TestResultsInAnyCharset(t *testing.T) {
+	t.Parallel()
+	for name, server := range harness.AllServers(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := harness.Database(t, server)
+			direct := wireclient.Open(t, server.Addr, db)
+			direct.Must(t, "SET NAMES utf8mb4")
+			direct.Must(t, resultTables...)
+			proxy := harness.StartProxy(t, fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+sources:   {ids: {segment: {start: 1000}}, uuids: {uuidv7: {}}}
+rules:
+  - {table: %[2]s.genes, column: id, source: ids, gene: {column: a, bits: 4, by: crc32}}
+  - {table: %[2]s.uuids, column: id, source: uuids}
+  - {table: %[2]s.texts, column: id, source: ids}
+  - {table: "%[2]s.*", column: id, source: ids}
+`, server.Addr, db))
+			for _, charset := range []string{"utf16", "utf16le", "ucs2", "utf32", "binary", "NULL", "swe7", "latin1", "utf8mb4"} {
+				t.Run(charset, func(t *testing.T) {
+					s := wireclient.Open(t, proxy.Addr("a"), db)
+					s.Must(t, "DROP TABLE IF EXISTS nothing", // ends what is known of tables
+						"SET NAMES utf8mb4", "SET character_set_results="+charset+", @zero=0, @text='INSERT INTO t (a) VALUES (16)'", "PREPARE p FROM @text")
+					for _, tt := range resultTexts {
+						assert.Equal(t, tt.text+": rows", s.Must(t, tt.text).Affected, tt.rows)
+					}
+					assert.Equal(t, "through a view that lacks the column: error", s.Fails(t, "INSERT INTO lacking VALUES (1)").Code, 1235)
+					for _, table := range []string{"t", "texts", "genes", "uuids", "hidden", "named"} {
+						assert.Equal(t, table+": rows without an id", direct.Value(t, "SELECT COUNT(*) FROM "+table+" WHERE LENGTH(id)<4"), "0")
+						direct.Must(t, "DELETE FROM "+table)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestTimeLimits holds that max_execution_time, which ends no INSERT, ends none because of what
+// idproxy asks for it, and that max_statement_time, which does, still does.
+func TestTimeLimits(t *testing.T) {
+	t.Parallel()
+	const rows = 1500
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]",
+			"CREATE TABLE t (id BIGINT PRIMARY KEY, a BIGINT)", "CREATE TABLE many (a BIGINT)",
+			"INSERT INTO many VALUES "+strings.TrimSuffix(strings.Repeat("(1),", rows), ","))
+		s := wireclient.Open(t, w.Addr, w.DB)
+		const long = "SELECT SUM(x.a*y.a+RAND()) FROM many x JOIN many y"
+		set, code, want := "SET max_execution_time=1", uint16(3024), "3"
+		if server.Kind == servers.MariaDB {
+			set, code, want = "SET max_statement_time=0.001", 1969, "0"
+		}
+		s.Must(t, set)
+		e := s.Fails(t, long)
+		assert.MustTrue(t, e.Code == code, "the query alone: %v, want %d: the test proves nothing", e, code)
+		s.MustPrepare(t, "p", "INSERT INTO t (a) "+long)
+		runs := []func() ([]wireclient.Reply, error){
+			func() ([]wireclient.Reply, error) { return s.Query("INSERT INTO t (a) " + long) },
+			func() ([]wireclient.Reply, error) { return s.Execute("p", wireclient.Execution{}) },
+			func() ([]wireclient.Reply, error) { return s.Query("INSERT IGNORE INTO t (a) VALUES (@x+0)") },
+		}
+		if server.Kind == servers.MariaDB {
+			runs = runs[:2] // whether the last one takes longer than the limit is a matter of luck
+		}
+		for _, run := range runs {
+			replies := assert.Of(run()).Must(t)
+			assert.True(t, replies[0].Err == nil || server.Kind != servers.MySQL, "%v", replies[0].Err)
+		}
+		assert.Equal(t, "rows", wireclient.Open(t, server.Addr, w.DB).Value(t, "SELECT COUNT(*) FROM t"), want)
+	})
+}

@@ -47,8 +47,7 @@ func (w *modeWorld) batch(t *testing.T, s *wireclient.Session, texts []string) (
 			answers = append(answers, "refused")
 			continue
 		}
-		replies, err := s.Query(sent)
-		assert.Must(t, err, fmt.Sprintf("%s: %q", w.name, text))
+		replies := assert.Of(s.Query(sent)).Must(t, fmt.Sprintf("%s: %q", w.name, text))
 		answers = append(answers, answerOf(replies[0]))
 	}
 	var all []string
@@ -114,13 +113,9 @@ func TestCharsets(t *testing.T) {
 			want, wantRows := w.native.batch(t, enter(w.native), texts)
 			got, gotRows := w.proxied.batch(t, enter(w.proxied), texts)
 			for i := range texts {
-				if got[i] != want[i] && (got[i] != "refused" || want[i] != "ERR 1064") {
-					t.Errorf("%s: %q: %s, natively %s", c.name, texts[i], got[i], want[i])
-				}
+				assert.True(t, got[i] == want[i] || got[i] == "refused" && want[i] == "ERR 1064", "%s: %q: %s, natively %s", c.name, texts[i], got[i], want[i])
 			}
-			if gotRows != wantRows {
-				t.Errorf("%s: other rows than natively:\n%s", c.name, wireclient.LineDiff(wantRows, gotRows))
-			}
+			assert.True(t, gotRows == wantRows, "%s: other rows than natively:\n%s", c.name, wireclient.LineDiff(wantRows, gotRows))
 			*w.mistaking.fake = rewriter.Mode{MariaDB: server.Kind == servers.MariaDB, Charset: rewriter.SingleByte}
 			if !c.corrupts {
 				w.mistaking.fake.Charset = rewriter.GBK
@@ -206,11 +201,9 @@ func TestCharsetOfLoginIgnored(t *testing.T) {
 	})
 	w := newModeWorlds(t, server)
 	enter := func(world *modeWorld) *wireclient.Session { return world.open(t, login{collation: "gbk_chinese_ci"}) }
-	got := enter(w.native).Value(t, "SELECT @@character_set_client")
-	assert.MustTrue(t, got == "latin1", "the session has %s: the test proves nothing", got)
+	assert.MustEqual(t, "the session, without which the test proves nothing, has", enter(w.native).Value(t, "SELECT @@character_set_client"), "latin1")
 	w.mistaking.fake.Charset = rewriter.GBK // what the login says
-	m := w.compare(t, "login ignored", enter, wayTexts)
-	assert.True(t, m.differs != 0, "no text differs when the login is believed: the test proves nothing")
+	assert.True(t, w.compare(t, "login ignored", enter, wayTexts).differs != 0, "no text differs when the login is believed: the test proves nothing")
 }
 
 // TestIncrement holds that the ids of a statement are apart as auto_increment_increment says,

@@ -46,9 +46,7 @@ var viewScripts = []pair.Script{
 	{Name: "a table without the column", Steps: []pair.Step{ // is none of the rule's
 		{Text: "INSERT INTO v_table VALUES (7)"}, {Text: "SELECT a FROM v_table", Want: "7"},
 	}},
-	{Name: "that cannot be written to", Steps: []pair.Step{
-		{Text: "INSERT INTO v_copy (a) VALUES (7)", Want: "!1471"}, {Text: readOrders},
-	}},
+	{Name: "that cannot be written to", Steps: []pair.Step{{Text: "INSERT INTO v_copy (a) VALUES (7)", Want: "!1471"}, {Text: readOrders}}},
 	{Name: "named by no rule", Steps: []pair.Step{ // documented: it is forwarded as it is
 		{Text: "INSERT INTO other (a) VALUES (7)", Want: "!1423"}, {Text: readOrders},
 	}},

@@ -113,9 +113,7 @@ func TestOracleBulk(t *testing.T) {
 		t.Run(tr.String(), func(t *testing.T) {
 			t.Parallel()
 			o := newOracle(t, server, tr)
-			for _, sc := range o.share(bulkScripts()) {
-				o.run(t, sc)
-			}
+			o.run(t, o.share(bulkScripts())...)
 			o.tell(t)
 		})
 	}

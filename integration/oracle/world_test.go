@@ -67,10 +67,7 @@ type world struct {
 // newWorld creates the database and its tables. The caller sets addr.
 func newWorld(t *testing.T, server *servers.Server, c column, tr trigger) *world {
 	t.Helper()
-	w := &world{
-		column: c, server: server, db: harness.Database(t, server),
-		names: map[uint64]string{}, labels: map[uint64]string{},
-	}
+	w := &world{column: c, server: server, db: harness.Database(t, server), names: map[uint64]string{}, labels: map[uint64]string{}}
 	w.addr = server.Addr
 	w.observer = wireclient.Open(t, server.Socket, w.db)
 	w.observer.Must(t, w.schema(tr)...)

@@ -26,6 +26,11 @@ type writer struct {
 	shapes  []string // expressions that it has not used yet
 }
 
+// newWriter makes a writer whose choices are the same at every run, and others with each protocol.
+func newWriter(protocol string, fam family, m formMode, at setting) *writer {
+	return &writer{former: newFormer(m, fmt.Sprint(protocol, fam.name, at.round)), family: &fam, setting: at}
+}
+
 // row is one that is in a table, by its number in u and the spelling of its content.
 type row struct {
 	u int
@@ -89,12 +94,15 @@ func (w *writer) example(kindOfIDs ids, rows string) []step {
 	if kindOfIDs == expression {
 		steps = plainSteps(fmt.Sprintf("SET @null = NULL, @zero = 0, @small = 0.4, @n = %d, @s = '%d'", 200_000+10*w.serial, 300_000+10*w.serial))
 	}
-	sql := w.render(&s)
-	steps = append(steps, step{
+	return append(append(steps, w.step(w.render(&s), kindOfIDs, rows)), w.after(kindOfIDs, rows)...)
+}
+
+// step is the step of an example.
+func (w *writer) step(sql string, kindOfIDs ids, rows string) step {
+	return step{
 		sql: sql, deviation: w.deviation(sql, rows), gaps: strings.ContainsAny(rows, "SUN") && strings.Count(rows, "I") > 1,
 		form: &form{w.family, kindOfIDs, rows, w.charsetName(), w.trigger},
-	})
-	return append(steps, w.after(kindOfIDs, rows)...)
+	}
 }
 
 // mixed chooses the kind of the i-th id, so that there is a generated and an explicit one among the

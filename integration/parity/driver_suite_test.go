@@ -121,14 +121,12 @@ func TestDriverSuite(t *testing.T) {
 			direct := runDriverSuite(t, program, server.Addr, db)
 			passed := direct.count("PASS")
 			assert.True(t, passed >= minPassed, "%d tests pass on the server itself, want at least %d\n%s", passed, minPassed, direct.output)
-			skips := skipsForTheServer(direct)
-			assert.True(t, skips == nil, "left out on the server itself: %q", skips)
+			assert.Empty(t, "left out on the server itself", skipsForTheServer(direct))
 
 			proxy := harness.StartProxy(t, driverSuiteConfig(server))
 			proxied := runDriverSuite(t, program, proxy.Addr("a"), db)
-			if differences := compareSuites(direct, proxied); differences != nil {
-				t.Errorf("%s\noutput through idproxy:\n%s", strings.Join(differences, "\n"), failures(proxied.output))
-			}
+			differences := compareSuites(direct, proxied)
+			assert.True(t, differences == nil, "%s\noutput through idproxy:\n%s", strings.Join(differences, "\n"), failures(proxied.output))
 			t.Logf("compared: %d results", len(direct.results))
 			t.Logf("itself: %d passed, %d failed, %d left out", direct.count("PASS"), direct.count("FAIL"), direct.count("SKIP"))
 		})
@@ -179,8 +177,7 @@ func TestDriverSuiteDifferencesAreFound(t *testing.T) {
 		"one more test": output + "--- PASS: TestC (0.00s)\n",
 		"nothing":       "",
 	} {
-		got := compareSuites(direct, suiteRun{parseResults(text), text})
-		assert.True(t, got != nil, "%s is not found", name)
+		assert.True(t, compareSuites(direct, suiteRun{parseResults(text), text}) != nil, "%s is not found", name)
 	}
 	assert.True(t, skipsForTheServer(suiteRun{output: "    driver_test.go:122: MySQL server not running on tcp(x)\n"}) != nil, "a suite without a server is not found")
 }

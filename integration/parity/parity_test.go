@@ -182,7 +182,8 @@ func changeUserAccounts(t *testing.T, server *servers.Server) {
 		if how == "" || server.Kind == servers.MariaDB {
 			continue
 		}
-		cfg := replay.Config{Addr: server.Addr, User: user, Password: "second"} // fills the server's password cache
-		assert.Must(t, replay.Do(func() { replay.Login(cfg).Close() }))
+		assert.Must(t, replay.Do(func() { replay.Login(replay.Config{Addr: server.Addr, User: user, Password: "second"}).Close() }))
 	}
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

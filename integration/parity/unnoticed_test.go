@@ -61,8 +61,7 @@ func setting(t *testing.T, name string, value int) int {
 	if v == "" {
 		return value
 	}
-	n := assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
-	return n
+	return assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
 }
 
 // unnoticed is a server, reached directly and through a proxy.

@@ -1,6 +1,7 @@
 package prepared
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,12 +14,11 @@ import (
 	"idproxy/integration/wireclient"
 )
 
-// openAnew opens a session through a proxy with these rules, in a database {db}.
-func openAnew(t *testing.T, server *servers.Server, rules string) wireSession {
+// openAnew opens a session through a proxy whose rule is for these tables of its database.
+func openAnew(t *testing.T, server *servers.Server, tables string) wireSession {
 	t.Helper()
 	db := harness.Database(t, server)
-	config := fmt.Sprintf("listeners: [{name: a, listen: \"127.0.0.1:0\", upstream: %q}]\nsources: {ids: {segment: {start: 1000}}}\n", server.Addr)
-	proxy := harness.StartProxy(t, config+strings.ReplaceAll(rules, "{db}", db))
+	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", fmt.Sprintf(`{table: "%s.%s", column: id, source: ids}`, db, tables))
 	return wireSession{wireclient.Open(t, proxy.Addr("a"), db)}
 }
 
@@ -32,14 +32,13 @@ func TestPreparedAnew(t *testing.T) {
 }
 
 func testPreparedAnew(t *testing.T, server *servers.Server) {
-	w := openAnew(t, server, "rules: [{table: \"{db}.*\", column: id, source: ids}]\n")
+	w := openAnew(t, server, "*")
 	w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20) UNIQUE, b VARCHAR(20))")
 	named, _ := w.statement(t, "INSERT INTO t (a) VALUES (?)")
 	placed, _ := w.statement(t, "INSERT INTO t VALUES (NULL, ?, 'b')")
 	pid, _ := w.statement(t, "SELECT COUNT(*) FROM t WHERE a = ?")
 	w.Must(t, "PREPARE n FROM 'INSERT INTO t (a) VALUES (''n'')'")
-	typed := map[uint32]bool{}
-	next := uint64(1000)
+	typed, next := map[uint32]bool{}, uint64(1000)
 	execute := func(id uint32, want uint64) {
 		t.Helper()
 		rest := [][]byte{{0, 0}, {1, 'x'}}
@@ -47,8 +46,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 			rest = [][]byte{text1}
 		}
 		typed[id] = true
-		r := w.execute(t, id, rest...)
-		assert.MustTrue(t, r[0].Err == nil && r[0].InsertID == want, "statement %d: insert id %d, %v; want %d", id, r[0].InsertID, r[0].Err, want)
+		assert.MustEqual(t, fmt.Sprintf("statement %d: insert id", id), w.executed(t, id, rest...), want)
 		w.Must(t, "DELETE FROM t")
 	}
 	inserts := func(id uint32) {
@@ -62,8 +60,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	}
 	byName := func() {
 		t.Helper()
-		r := w.Must(t, "EXECUTE n")
-		assert.MustTrue(t, r.InsertID == next, "EXECUTE n: insert id %d, want %d", r.InsertID, next)
+		assert.MustEqual(t, "EXECUTE n: insert id", w.Must(t, "EXECUTE n").InsertID, next)
 		next++
 		w.Must(t, "DELETE FROM t")
 	}
@@ -83,8 +80,7 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 		w.Must(t, ddl)
 		if strings.Contains(ddl, "TEMPORARY") {
 			for i, id := range []uint32{named, placed} {
-				r := w.execute(t, id, []byte{0, 0}, []byte{1, 'x'})
-				assert.MustTrue(t, r[0].Err == nil && r[0].InsertID == uint64(77+i), "into the temporary table: %+v", r[0])
+				assert.MustEqual(t, "insert id of the temporary table", w.executed(t, id, []byte{0, 0}, []byte{1, 'x'}), uint64(77+i))
 			}
 			w.Must(t, "EXECUTE n", "DROP TEMPORARY TABLE t")
 		}
@@ -98,29 +94,25 @@ func testPreparedAnew(t *testing.T, server *servers.Server) {
 	w.Must(t, "ALTER TABLE t DROP COLUMN d, ADD COLUMN id BIGINT PRIMARY KEY FIRST")
 	all()
 	w.Must(t, "DROP TABLE t")
-	r := w.execute(t, named, []byte{0, 0}, []byte{1, 'x'})
-	assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NO_SUCH_TABLE, "without its table: %+v", r[0])
-	e := w.Fails(t, "EXECUTE n")
-	assert.MustTrue(t, e.Code == mysql.ER_NO_SUCH_TABLE, "EXECUTE n without its table: %v", e)
+	w.refused(t, mysql.ER_NO_SUCH_TABLE, named, []byte{0, 0}, []byte{1, 'x'})
+	assert.MustEqual(t, "EXECUTE n without its table: error", w.Fails(t, "EXECUTE n").Code, mysql.ER_NO_SUCH_TABLE)
 	w.Must(t, "CREATE TABLE t (x INT, id BIGINT PRIMARY KEY, a VARCHAR(20))")
 	inserts(named)
 	byName()
-	r = w.execute(t, pid, text1)
-	assert.MustTrue(t, r[0].Err == nil, "%v", r[0].Err)
+	w.executed(t, pid, text1)
 	w.Must(t, "DEALLOCATE PREPARE n")
 	w.reset(t, named)
 	inserts(named)
 	for _, id := range []uint32{named, placed, pid} {
-		w.write(t, []byte{mysql.COM_STMT_CLOSE, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
-		r := w.execute(t, id, text1)
-		assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_UNKNOWN_STMT_HANDLER, "behind its end: %+v", r[0])
+		w.command(t, mysql.COM_STMT_CLOSE, id)
+		w.refused(t, mysql.ER_UNKNOWN_STMT_HANDLER, id, text1)
 	}
 }
 
 // reset sends COM_STMT_RESET.
 func (s wireSession) reset(t *testing.T, id uint32) {
 	t.Helper()
-	s.write(t, []byte{mysql.COM_STMT_RESET, byte(id), byte(id >> 8), byte(id >> 16), byte(id >> 24)})
+	s.command(t, mysql.COM_STMT_RESET, id)
 	r, err := s.Results()
 	assert.MustTrue(t, err == nil && r[0].Err == nil, "%v %v", err, r)
 }
@@ -129,7 +121,7 @@ func (s wireSession) reset(t *testing.T, id uint32) {
 // what a piece goes to is another statement of the server.
 func TestPreparedAnewLong(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
-		w := openAnew(t, server, "rules: [{table: \"{db}.*\", column: id, source: ids}]\n")
+		w := openAnew(t, server, "*")
 		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a LONGTEXT)")
 		st, _ := w.statement(t, "INSERT INTO t (id, a) VALUES (?, ?)")
 		types := []byte{0, 1, mysql.MYSQL_TYPE_BLOB, 0, mysql.MYSQL_TYPE_BLOB, 0}
@@ -139,8 +131,7 @@ func TestPreparedAnewLong(t *testing.T) {
 				w.longData(t, st, 1, strings.Repeat("x", sum/3))
 			}
 			w.longData(t, st, 0, "0")
-			r := w.execute(t, st, rest...)
-			assert.MustTrue(t, r[0].Err == nil, "%v", r[0].Err)
+			w.executed(t, st, rest...)
 			assert.Equal(t, fmt.Sprintf("rows of %d bytes", sum), w.Value(t, "SELECT COUNT(*) FROM t WHERE LENGTH(a) = "+fmt.Sprint(sum)), "1")
 		}
 		send(30, types)
@@ -152,8 +143,7 @@ func TestPreparedAnewLong(t *testing.T) {
 		send(60, []byte{0, 0})
 		w.Must(t, "ALTER TABLE t DROP COLUMN id")
 		w.longData(t, st, 1, "lost")
-		r := w.execute(t, st, types)
-		assert.True(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_BAD_FIELD_ERROR, "its column is gone: %v", r[0].Err)
+		w.refused(t, mysql.ER_BAD_FIELD_ERROR, st, types)
 	})
 }
 
@@ -161,43 +151,38 @@ func TestPreparedAnewLong(t *testing.T) {
 // another schema, under other quotes, or where no schema leads back.
 func TestPreparedAnewElsewhere(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
-		w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+		w := openAnew(t, server, "t")
 		db := w.Value(t, "SELECT DATABASE()")
 		other := harness.Database(t, server)
 		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(20))", "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')")
 		st, _ := w.statement(t, `INSERT INTO "t" ("a") VALUES ('\\')`)
 		query, _ := w.statement(t, `INSERT INTO "t" ("a") SELECT '\\'`)
-		w.Must(t, `PREPARE n FROM 'INSERT INTO "t" ("a") VALUES (''\\\\'')'`)
-		w.Must(t, "USE "+other, "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
+		w.Must(t, `PREPARE n FROM 'INSERT INTO "t" ("a") VALUES (''\\\\'')'`, "USE "+other, "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
 		all := map[uint32]string{query: `\`}
 		if server.Kind == servers.MariaDB { // MySQL reads it by the sql_mode of now
 			all[st] = `\`
 			w.Must(t, "ALTER TABLE "+db+".t MODIFY id INT")
 		}
 		for id, stored := range all {
-			r := w.execute(t, id)
-			assert.MustTrue(t, r[0].Err == nil && r[0].InsertID >= 1000, "insert id %d, %v", r[0].InsertID, r[0].Err)
+			assert.GreaterOrEqual(t, "insert id", w.executed(t, id), 1000)
 			assert.Equal(t, "stored", w.Value(t, "SELECT a FROM "+db+".t"), stored)
 			w.Must(t, "DELETE FROM "+db+".t")
 		}
 		if server.Kind == servers.MariaDB {
-			r := w.Must(t, "EXECUTE n")
-			assert.True(t, r.InsertID >= 1000, "%+v", r)
+			assert.GreaterOrEqual(t, "EXECUTE n: insert id", w.Must(t, "EXECUTE n").InsertID, 1000)
 		}
 		got := w.Value(t, "SELECT CONCAT(DATABASE(), '/', @@sql_mode)")
 		assert.True(t, got == other+"/STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES" || got == other+"/NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES", "the session is in %s", got)
 		scratch := harness.Database(t, server)
 		w.Must(t, "SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')", "USE "+other, "ALTER TABLE "+db+".t MODIFY id INT UNSIGNED")
 		for range 2 {
-			r := w.execute(t, st)
-			assert.MustTrue(t, r[0].Err == nil && w.Value(t, "SELECT DATABASE()") == other, "%v", r[0].Err)
+			w.executed(t, st)
+			assert.MustEqual(t, "the schema", w.Value(t, "SELECT DATABASE()"), other)
 		}
 		w.Must(t, "USE "+scratch, "DROP DATABASE "+scratch, "ALTER TABLE "+db+".t MODIFY id BIGINT")
-		r := w.execute(t, st)
-		assert.True(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NO_DB_ERROR, "nothing leads back: %v", r[0].Err)
+		w.refused(t, mysql.ER_NO_DB_ERROR, st) // nothing leads back
 		w.Must(t, "USE "+db)
-		r = w.execute(t, st)
-		assert.True(t, r[0].Err == nil, "%v", r[0].Err)
+		w.executed(t, st)
 	})
 }
 
@@ -205,23 +190,19 @@ func TestPreparedAnewElsewhere(t *testing.T) {
 // replies.
 func TestPreparedAnewPipelined(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
-		w := openAnew(t, server, "rules: [{table: \"{db}.t\", column: id, source: ids}]\n")
+		w := openAnew(t, server, "t")
 		w.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
 		st, _ := w.statement(t, "INSERT INTO t (a) VALUES (1)")
 		free, _ := w.statement(t, "INSERT INTO free (a) VALUES (2)")
-		execute := func(id uint32) {
-			w.write(t, []byte{mysql.COM_STMT_EXECUTE, byte(id), byte(id >> 8), 0, 0, 0, 1, 0, 0, 0})
+		execute := func() {
+			for _, id := range []uint32{st, free, st, free, st, free} {
+				w.write(t, append(binary.LittleEndian.AppendUint32([]byte{mysql.COM_STMT_EXECUTE}, id), 0, 1, 0, 0, 0))
+			}
 		}
 		for _, ddl := range []string{"ALTER TABLE t MODIFY id INT", "ALTER TABLE t MODIFY id BIGINT"} {
-			for range 3 {
-				execute(st)
-				execute(free)
-			}
+			execute()
 			w.write(t, append([]byte{mysql.COM_QUERY}, ddl...))
-			for range 3 {
-				execute(st)
-				execute(free)
-			}
+			execute()
 			for range 13 {
 				w.Conn.ResetSequence()
 				w.Conn.Sequence = 1 // of a reply
@@ -229,7 +210,6 @@ func TestPreparedAnewPipelined(t *testing.T) {
 				assert.MustTrue(t, err == nil && r[0].Err == nil, "%v %v", err, r)
 			}
 		}
-		got := w.Value(t, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id)) FROM t")
-		assert.True(t, got == "12 11", "rows %s, want 12 with consecutive ids", got)
+		assert.Equal(t, "rows, with consecutive ids", w.Value(t, "SELECT CONCAT(COUNT(*), ' ', MAX(id) - MIN(id)) FROM t"), "12 11")
 	})
 }

@@ -41,18 +41,13 @@ func TestPreparedUnderAnotherMode(t *testing.T) {
 func executeUnder(t *testing.T, s *wireclient.Session, kind servers.Kind, text string, args ...wireclient.Argument) {
 	t.Helper()
 	s.Must(t, "SET sql_mode=''")
-	if replies, err := s.Prepare("p", text); err != nil || replies[0].Err != nil {
-		t.Fatal(text, err, replies[0].Err)
-	}
+	s.MustPrepare(t, "p", text)
 	s.Must(t, "SET sql_mode='ANSI_QUOTES'")
 	before := anew(t, s, kind)
 	for range 2 {
-		replies := assert.Of(s.Execute("p", wireclient.Execution{Args: args})).Must(t)
-		r := replies[0]
-		assert.True(t, r.Err == nil && r.InsertID >= pair.SourceStart, "%s: id %d, %v", text, r.InsertID, r.Err)
+		assert.GreaterOrEqual(t, text+": insert id", s.MustExecute(t, "p", args...).InsertID, pair.SourceStart)
 	}
-	after := anew(t, s, kind)
-	assert.True(t, after == before, "%s: the server prepared statements anew %s times, before that %s", text, after, before)
+	assert.Equal(t, text+": statements that the server prepared anew", anew(t, s, kind), before)
 }
 
 // anew returns how many statements the server has prepared anew in the session; MariaDB does not
@@ -80,8 +75,8 @@ func TestBoundTypes(t *testing.T) {
 		ruled, native := fmt.Sprintf("r%d", i), fmt.Sprintf("native%d", i)
 		direct.Must(t, "CREATE TABLE "+ruled+" (id "+column+" PRIMARY KEY, a VARCHAR(10))", "CREATE TABLE "+native+" (id "+column+" AUTO_INCREMENT PRIMARY KEY, a VARCHAR(10))")
 		for n := range len(values) * len(values) {
-			sequence := []wireclient.Argument{values[n%len(values)], values[0], values[n/len(values)]}
-			got, want := preparesAnew(t, proxied, ruled, sequence), preparesAnew(t, direct, native, sequence)
+			sequence := [][]wireclient.Argument{{values[n%len(values)]}, {values[0]}, {values[n/len(values)]}}
+			got, want := preparesAnew(t, proxied, ruled, "(id, a) VALUES (?, 'x')", sequence), preparesAnew(t, direct, native, "(id, a) VALUES (?, 'x')", sequence)
 			assert.True(t, got == want, "%s %v: anew %s, natively %s", column, sequence, got, want)
 			times[want]++
 		}
@@ -89,33 +84,19 @@ func TestBoundTypes(t *testing.T) {
 	assert.True(t, len(times) >= 4, "natively %v", times)
 }
 
-// preparesAnew executes an INSERT with each of the ids, and says how often each execution made the
-// server prepare it anew.
-func preparesAnew(t *testing.T, s *wireclient.Session, table string, ids []wireclient.Argument) (times string) {
-	t.Helper()
-	executions := make([][]wireclient.Argument, len(ids))
-	for i, id := range ids {
-		executions[i] = []wireclient.Argument{id}
-	}
-	return preparesAnewWith(t, s, table, "(id, a) VALUES (?, 'x')", executions)
-}
-
-// preparesAnewWith is preparesAnew of any INSERT, which fills a table that it empties.
-func preparesAnewWith(t *testing.T, s *wireclient.Session, table, rest string, executions [][]wireclient.Argument) (times string) {
+// preparesAnew empties a table, executes an INSERT into it, and says how often each execution made
+// the server prepare it anew.
+func preparesAnew(t *testing.T, s *wireclient.Session, table, rest string, executions [][]wireclient.Argument) (times string) {
 	t.Helper()
 	s.Must(t, "DELETE FROM "+table)
-	if replies, err := s.Prepare("p", "INSERT IGNORE INTO "+table+" "+rest); err != nil || replies[0].Err != nil {
-		t.Fatal(err, replies)
-	}
-	before, err := strconv.Atoi(anew(t, s, servers.MySQL))
+	s.MustPrepare(t, "p", "INSERT IGNORE INTO "+table+" "+rest)
+	before := assert.Of(strconv.Atoi(anew(t, s, servers.MySQL))).Must(t)
 	for _, args := range executions {
 		assert.Of(s.Execute("p", wireclient.Execution{Args: args})).Must(t)
-		var after int
-		after, err = strconv.Atoi(anew(t, s, servers.MySQL))
+		after := assert.Of(strconv.Atoi(anew(t, s, servers.MySQL))).Must(t)
 		times += strconv.Itoa(after-before) + " "
 		before = after
 	}
-	assert.Must(t, err)
 	return times
 }
 
@@ -147,8 +128,8 @@ func TestBoundBesideOthers(t *testing.T) {
 		for i := range executions {
 			executions[i] = []wireclient.Argument{ids[random.IntN(len(ids))], values[random.IntN(len(values))], values[random.IntN(len(values))]}
 		}
-		got := preparesAnewWith(t, proxied, fmt.Sprintf("r%d", table), rest, executions)
-		want := preparesAnewWith(t, direct, fmt.Sprintf("native%d", table), rest, executions)
+		got := preparesAnew(t, proxied, fmt.Sprintf("r%d", table), rest, executions)
+		want := preparesAnew(t, direct, fmt.Sprintf("native%d", table), rest, executions)
 		assert.True(t, got == want, "table %d %s %v: anew %s, natively %s", table, rest, executions, got, want)
 		times[want]++
 	}
@@ -168,8 +149,7 @@ func TestZeroUnderAnotherMode(t *testing.T) {
 			for i, addr := range []string{w.Addr, server.Addr} {
 				s := wireclient.Open(t, addr, []string{w.DB, w.Text("DB_other")}[i])
 				s.Must(t, "SET sql_mode=''", "PREPARE n FROM '"+strings.NewReplacer("'", "''", `\`, `\\`).Replace(text)+"'")
-				replies, err := s.Prepare("p", text)
-				assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+				s.MustPrepare(t, "p", text)
 				for _, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO,ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "NO_AUTO_VALUE_ON_ZERO"} {
 					s.Must(t, "SET sql_mode='"+mode+"'")
 					for _, execute := range []func() ([]wireclient.Reply, error){
@@ -182,7 +162,7 @@ func TestZeroUnderAnotherMode(t *testing.T) {
 					}
 				}
 			}
-			assert.True(t, shown[0] == shown[1], "%s:\n%snatively\n%s", text, shown[0], shown[1])
+			assert.Equal(t, text, shown[0], shown[1])
 		}
 	})
 }

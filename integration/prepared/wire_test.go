@@ -22,11 +22,8 @@ type wireSession struct{ *wireclient.Session }
 func (s wireSession) statement(tb testing.TB, sql string) (id uint32, params int) {
 	tb.Helper()
 	s.write(tb, append([]byte{mysql.COM_STMT_PREPARE}, sql...))
-	p, err := s.Conn.ReadPacket()
-	assert.Must(tb, err)
-	if p[0] == mysql.ERR_HEADER {
-		tb.Fatalf("%s: %v", sql, wireclient.ParseERR(p))
-	}
+	p := assert.Of(s.Conn.ReadPacket()).Must(tb)
+	assert.MustTrue(tb, p[0] != mysql.ERR_HEADER, "%s: %q", sql, p)
 	columns, params := int(binary.LittleEndian.Uint16(p[5:])), int(binary.LittleEndian.Uint16(p[7:]))
 	packets := columns + params
 	for _, n := range []int{columns, params} {
@@ -36,8 +33,7 @@ func (s wireSession) statement(tb testing.TB, sql string) (id uint32, params int
 	}
 	id = binary.LittleEndian.Uint32(p[1:])
 	for range packets {
-		_, err = s.Conn.ReadPacket()
-		assert.Must(tb, err)
+		assert.Of(s.Conn.ReadPacket()).Must(tb)
 	}
 	return id, params
 }
@@ -49,13 +45,33 @@ func (s wireSession) write(tb testing.TB, payload []byte) {
 	assert.Must(tb, s.Conn.WritePacket(append(make([]byte, 4), payload...)))
 }
 
-// execute sends an execution: what follows the iteration count.
-func (s wireSession) execute(tb testing.TB, id uint32, rest ...[]byte) []wireclient.Reply {
+// execute sends an execution: what follows the iteration count. It returns the first reply.
+func (s wireSession) execute(tb testing.TB, id uint32, rest ...[]byte) wireclient.Reply {
 	tb.Helper()
 	head := append(binary.LittleEndian.AppendUint32([]byte{mysql.COM_STMT_EXECUTE}, id), 0, 1, 0, 0, 0)
 	s.write(tb, append(head, bytes.Join(rest, nil)...))
-	replies := assert.Of(s.Results()).Must(tb)
-	return replies
+	return assert.Of(s.Results()).Must(tb)[0]
+}
+
+// executed is execute of what has to succeed. It returns the insert id.
+func (s wireSession) executed(tb testing.TB, id uint32, rest ...[]byte) uint64 {
+	tb.Helper()
+	r := s.execute(tb, id, rest...)
+	assert.MustTrue(tb, r.Err == nil, "statement %d: %v", id, r.Err)
+	return r.InsertID
+}
+
+// refused is execute of what has to fail with this error.
+func (s wireSession) refused(tb testing.TB, code uint16, id uint32, rest ...[]byte) {
+	tb.Helper()
+	r := s.execute(tb, id, rest...)
+	assert.MustTrue(tb, r.Err != nil && r.Err.Code == code, "statement %d: %+v, want error %d", id, r, code)
+}
+
+// command sends a command that is about a statement.
+func (s wireSession) command(tb testing.TB, command byte, id uint32) {
+	tb.Helper()
+	s.write(tb, binary.LittleEndian.AppendUint32([]byte{command}, id))
 }
 
 // lines returns the rows of a query.
@@ -79,11 +95,7 @@ func (s wireSession) longData(tb testing.TB, id uint32, param uint16, data strin
 func TestLongDataBehindRefusal(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		name := harness.Database(t, server)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: 1000}}}
-rules:     [{table: "*.orders", column: id, source: ids, explicit: reject}]
-`, server.Addr))
+		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids, explicit: reject}`)
 		s := wireSession{wireclient.Open(t, proxy.Addr("a"), name)}
 		s.Must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, a TEXT, b TEXT)")
 		st, params := s.statement(t, "INSERT INTO orders (id, a) VALUES (?, ?), (NULL, ?) ON DUPLICATE KEY UPDATE b = ?")
@@ -96,13 +108,10 @@ rules:     [{table: "*.orders", column: id, source: ids, explicit: reject}]
 			}
 		}
 		send("lost")
-		r := s.execute(t, st, []byte{0}, types, []byte{7, 0, 0, 0})
-		assert.MustTrue(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_NOT_SUPPORTED_YET, "an explicit id: %+v", r)
+		s.refused(t, mysql.ER_NOT_SUPPORTED_YET, st, []byte{0}, types, []byte{7, 0, 0, 0}) // an explicit id
 		send("kept")
-		r = s.execute(t, st, []byte{1, 0})
-		assert.MustTrue(t, r[0].Err == nil && r[0].InsertID == 1000, "behind the refusal: %+v", r)
-		got := s.lines(t, "SELECT id, a, b FROM orders ORDER BY id")
-		assert.True(t, strings.Join(got, "; ") == "1000,kept1,NULL; 1001,kept2,NULL", "rows %q", got)
+		assert.MustEqual(t, "insert id behind the refusal", s.executed(t, st, []byte{1, 0}), 1000)
+		assert.Equal(t, "rows", strings.Join(s.lines(t, "SELECT id, a, b FROM orders ORDER BY id"), "; "), "1000,kept1,NULL; 1001,kept2,NULL")
 	})
 }
 
@@ -118,11 +127,9 @@ func TestLongID(t *testing.T) {
 			for _, c := range id {
 				s.longData(t, st, 1, string(c))
 			}
-			r := s.execute(t, st, types)
-			assert.MustTrue(t, r[0].Err == nil, "%v", r[0].Err)
+			s.executed(t, st, types)
 		}
-		got := s.lines(t, "SELECT id, a FROM orders ORDER BY id")
-		assert.True(t, strings.Join(got, "; ") == "7,xx; 8,xxxx; 1000,x; 1001,xxx", "rows %q", got)
+		assert.Equal(t, "rows", strings.Join(s.lines(t, "SELECT id, a FROM orders ORDER BY id"), "; "), "7,xx; 8,xxxx; 1000,x; 1001,xxx")
 	})
 }
 
@@ -136,12 +143,10 @@ func TestLastStatement(t *testing.T) {
 		s.statement(t, sql)
 		for i := range byte(3) {
 			s.Must(t, "CREATE OR REPLACE TABLE "+other+".orders (id BIGINT NOT NULL PRIMARY KEY)", "INSERT INTO "+other+".orders () VALUES ()")
-			r := s.execute(t, lastStatement, []byte{0, 1, mysql.MYSQL_TYPE_TINY, 0, i})
-			assert.True(t, r[0].Err == nil, "%s, execution %d: %v", sql, i, r[0].Err)
+			s.executed(t, lastStatement, []byte{0, 1, mysql.MYSQL_TYPE_TINY, 0, i})
 		}
 	}
-	got := s.lines(t, "SELECT (SELECT COUNT(*) FROM free), (SELECT COUNT(*) FROM orders)")
-	assert.True(t, got[0] == "3,3", "rows: %q, want 3 and 3", got)
+	assert.Equal(t, "rows", s.lines(t, "SELECT (SELECT COUNT(*) FROM free), (SELECT COUNT(*) FROM orders)")[0], "3,3")
 }
 
 const lastStatement = 1<<32 - 1
@@ -162,15 +167,11 @@ func TestManyStatements(t *testing.T) {
 	types := []byte{0, 1, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_LONG, 0, mysql.MYSQL_TYPE_VAR_STRING, 0}
 	for n, i := range []int{0, open - 1, open / 2, 0} {
 		values := append(binary.LittleEndian.AppendUint32(nil, uint32(2*n)), binary.LittleEndian.AppendUint32(nil, uint32(2*n+1))...)
-		r := s.execute(t, ids[i], types, values, []byte("\x01x"))
-		want := uint64(1000 + 2*n)
-		assert.True(t, r[0].Err == nil && r[0].InsertID == want, "statement %d: %+v, want insert id %d", i, r[0], want)
+		assert.Equal(t, fmt.Sprintf("statement %d: insert id", i), s.executed(t, ids[i], types, values, []byte("\x01x")), uint64(1000+2*n))
 	}
-	got := s.lines(t, "SELECT GROUP_CONCAT(a ORDER BY id) FROM orders")
-	assert.True(t, got[0] == "s0,x,s9999,x,s5000,x,s0,x", "rows %q", got)
+	assert.Equal(t, "rows", s.lines(t, "SELECT GROUP_CONCAT(a ORDER BY id) FROM orders")[0], "s0,x,s9999,x,s5000,x,s0,x")
 	for _, id := range ids {
-		s.write(t, binary.LittleEndian.AppendUint32([]byte{mysql.COM_STMT_CLOSE}, id))
+		s.command(t, mysql.COM_STMT_CLOSE, id)
 	}
-	r := s.execute(t, ids[0], types, make([]byte, 8), []byte("\x01x"))
-	assert.True(t, r[0].Err != nil && r[0].Err.Code == mysql.ER_UNKNOWN_STMT_HANDLER, "a statement that was closed: %+v", r[0])
+	s.refused(t, mysql.ER_UNKNOWN_STMT_HANDLER, ids[0], types, make([]byte, 8), []byte("\x01x"))
 }

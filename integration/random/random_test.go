@@ -49,8 +49,7 @@ func TestRandomSessions(t *testing.T) {
 			t.Parallel()
 			number := func(name string, value int) int {
 				if v := os.Getenv(name); v != "" {
-					n := assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
-					return n
+					return assert.Of(strconv.Atoi(v)).Must(t, fmt.Sprintf("%s=%q: want a number", name, v))
 				}
 				return value
 			}
@@ -101,11 +100,8 @@ func newPlayground(t *testing.T, server *servers.Server, packet bool) *playgroun
 	t.Helper()
 	shown := map[bool]string{false: "server", true: "packet"}[packet]
 	p := &playground{packet: packet, server: server}
-	p.proxy = harness.Start(t, harness.Spec{Plain: true, Config: fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {start: %d}}}
-rules: [{table: "proxied*.r*", column: id, source: ids, last_insert_id: %s}]
-`, p.server.Addr, 5*sessions.GeneratedFrom, shown)})
+	p.proxy = harness.Start(t, harness.Spec{Plain: true, Config: harness.Filling(p.server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", 5*sessions.GeneratedFrom),
+		fmt.Sprintf(`{table: "proxied*.r*", column: id, source: ids, last_insert_id: %s}`, shown))})
 	p.began = time.Now()
 	return p
 }
@@ -209,3 +205,5 @@ func (p *playground) shrink(worker int, s sessions.Session, at int) sessions.Ses
 	}
 	return s
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

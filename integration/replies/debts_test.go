@@ -9,6 +9,7 @@ import (
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/pair"
 	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
@@ -45,11 +46,7 @@ func TestDebts(t *testing.T) {
 	}
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		name := harness.Database(t, s)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: 1000}}}
-rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}]
-`, s.Addr))
+		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}`)
 		direct := wireclient.Open(t, s.Addr, name)
 		direct.Must(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)",
 			"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000", "CREATE TABLE kept LIKE counted",
@@ -57,8 +54,7 @@ rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", colum
 		for _, script := range scripts {
 			want := debts(t, s.Addr, name, "counted", script)
 			for _, table := range []string{"plain", "kept"} {
-				got := debts(t, proxy.Addr("a"), name, table, script)
-				assert.True(t, got == want, "%q, table %s:\n%s\nnatively\n%s", script, table, got, want)
+				assert.Equal(t, fmt.Sprintf("%q, table %s", script, table), debts(t, proxy.Addr("a"), name, table, script), want)
 			}
 		}
 	})
@@ -114,11 +110,7 @@ func pipeline(s *wireclient.Session, texts []string) (all []wireclient.Reply, er
 func TestBelowZero(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		name := harness.Database(t, s)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {start: 1000}}}
-rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}]
-`, s.Addr))
+		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}`)
 		c := wireclient.Open(t, proxy.Addr("a"), name)
 		c.Must(t, "CREATE TABLE plain (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
 		for _, tt := range []struct {
@@ -139,7 +131,52 @@ rules:     [{table: "*.plain", column: id, source: ids}, {table: "*.kept", colum
 				t.Errorf("%s; %s: %v, want error %d", tt.setup, tt.sql, e, tt.code)
 			}
 		}
-		got := c.Value(t, "SELECT GROUP_CONCAT(id ORDER BY id) FROM plain")
-		assert.True(t, got == "1000,1001,1002", "ids %s, want three generated", got)
+		assert.Equal(t, "ids", c.Value(t, "SELECT GROUP_CONCAT(id ORDER BY id) FROM plain"), "1000,1001,1002")
 	})
+}
+
+// misfits are INSERTs whose columns or values do not fit the table ruled, which has a rule.
+var misfits = []string{
+	"INSERT INTO ruled (a, n) VALUES (1, 2, 3)", "INSERT INTO ruled (a, a) VALUES (1, 2)", "INSERT INTO ruled (a, id) VALUES (1, (SELECT 1)), (1, 2, 3)", "INSERT INTO ruled (a, nowhere, id) VALUES (1, 2, (SELECT 1))",
+	"INSERT INTO ruled VALUES (1)", "INSERT INTO ruled (a, nowhere, id) VALUES (1, 2, (SELECT 1)); DO 2", "INSERT INTO ruled (a, n) SELECT nowhere, 1 FROM plain", "INSERT INTO ruled (a, n) SELECT 1 FROM plain",
+	"INSERT INTO ruled (a, n) SELECT 1, 2, 3 FROM plain", "INSERT INTO ruled (a, n) SELECT 1", "INSERT INTO ruled (a, n) SELECT 1, nowhere", "INSERT INTO ruled (a, nowhere) SELECT a, n FROM plain",
+	"INSERT INTO ruled (a, n) SELECT a, n FROM nosuch", "REPLACE INTO ruled (a, n) SELECT a, n FROM plain", "PREPARE p FROM 'INSERT INTO ruled (a, n) VALUES (1, 2, 3)'", "PREPARE p FROM 'INSERT INTO ruled (a, n) VALUES (1, 2)'",
+}
+
+// TestFailuresBegin holds that, with autocommit off, an INSERT that fails leaves a transaction open
+// where it does natively: MariaDB begins one when it opens tables, MySQL looks at columns before.
+// What the table is, is known.
+func TestFailuresBegin(t *testing.T) {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		setup := []string{"CREATE TABLE plain (id BIGINT PRIMARY KEY, a INT, n INT)", "CREATE TABLE ruled (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, n INT)"}
+		for _, table := range setup {
+			setup = append(setup, "CREATE TABLE DB_other."+table[len("CREATE TABLE "):])
+		}
+		w := pair.New(t, server, "[{table: DB.ruled, column: id, source: ids}]", setup...)
+		ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+		begun := 0
+		for _, s := range []*wireclient.Session{ours, native} {
+			s.Must(t, "INSERT INTO ruled (a, n) SELECT 1, 1", "SET autocommit = 0")
+		}
+		for _, text := range misfits {
+			var got [2]string
+			for i, s := range []*wireclient.Session{ours, native} {
+				s.Must(t, "ROLLBACK")
+				replies := assert.Of(s.Query(text)).Must(t)
+				now := s.Must(t, "DO 1").Status & mysql.SERVER_STATUS_IN_TRANS
+				begun += int(now)
+				got[i] = fmt.Sprintf("%d, in a transaction: %d", errorCode(replies), now)
+			}
+			assert.True(t, got[0] == got[1], "%s: %s, natively %s", text, got[0], got[1])
+		}
+		assert.True(t, server.Kind != servers.MariaDB || begun >= 2*10, "%d begin a transaction: the test shows nothing", begun)
+	})
+}
+
+// errorCode is that of the last reply, 0 when it is none.
+func errorCode(replies []wireclient.Reply) uint16 {
+	if e := replies[len(replies)-1].Err; e != nil {
+		return e.Code
+	}
+	return 0
 }

@@ -2,12 +2,15 @@ package replies
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/pair"
+	"idproxy/integration/servers"
 	"idproxy/integration/wireclient"
 )
 
@@ -122,4 +125,84 @@ func readWith(t *testing.T, addr, db, way string, texts ...string) (out string) 
 		}
 	}
 	return out
+}
+
+// TestReturnedRowsDeleted deletes the row of an INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING on
+// another connection, as soon as the reply is there: LAST_INSERT_ID() is the id of the row all the
+// same.
+func TestReturnedRowsDeleted(t *testing.T) {
+	server := harness.MariaDB(t)
+	w := pair.New(t, server, `[{table: "DB.*", column: id, source: ids}]`, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT) ENGINE=MyISAM")
+	s, other := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB)
+	for range 200 {
+		id := s.Value(t, "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2 RETURNING id")
+		other.Must(t, "DELETE FROM t")
+		assert.MustEqual(t, "LAST_INSERT_ID()", s.Value(t, "SELECT LAST_INSERT_ID()"), id)
+	}
+}
+
+// TestUpsertOfSameRow: a server takes a row for changed where a NULL stands for a column with a
+// default, and the engine finds it the same. The reply counts it as if it had gone in; its id is
+// that of the row that was there.
+func TestUpsertOfSameRow(t *testing.T) {
+	const table = "CREATE TABLE %s.t (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE, a VARCHAR(20) DEFAULT 'd') AUTO_INCREMENT = %d"
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		t.Parallel()
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]",
+			fmt.Sprintf(table, "DB", 1), fmt.Sprintf(table, "DB_other", pair.SourceStart))
+		native, proxied := wireclient.Open(t, server.Addr, w.DB+"_other"), wireclient.Open(t, w.Addr, w.DB)
+		compared := 0
+		for _, text := range []string{
+			"INSERT INTO t (u, a) VALUES (1, NULL) ON DUPLICATE KEY UPDATE a = NULL",
+			"INSERT INTO t (u, a) VALUES (1, NULL) ON DUPLICATE KEY UPDATE a = NULL",
+			"INSERT IGNORE INTO t (u, a) VALUES (1, NULL) ON DUPLICATE KEY UPDATE a = VALUES(a)",
+			"INSERT INTO t (u, a) VALUES (1, NULL) ON DUPLICATE KEY UPDATE a = NULL, id = LAST_INSERT_ID(id)",
+			"INSERT INTO t (id, u, a) VALUES (77, 1, NULL) ON DUPLICATE KEY UPDATE a = NULL",
+			"INSERT INTO t (u, a) VALUES (2, NULL), (1, NULL) ON DUPLICATE KEY UPDATE a = NULL",
+			"INSERT INTO t (u, a) VALUES (2, NULL), (1, NULL) ON DUPLICATE KEY UPDATE a = NULL",
+			"INSERT INTO t (u, a) VALUES (LAST_INSERT_ID(5), NULL) ON DUPLICATE KEY UPDATE a = NULL",
+			"INSERT INTO t (u, a) VALUES (6, 'x'), (7, 'x') ON DUPLICATE KEY UPDATE a = 'x'",
+			"INSERT INTO t (u, a) VALUES (6, 'x'), (7, 'x') ON DUPLICATE KEY UPDATE a = 'x'",
+		} {
+			for _, text := range []string{text, "SELECT LAST_INSERT_ID()", "SELECT * FROM t"} {
+				want, err := native.Query(text)
+				assert.Must(t, err)
+				got, err := proxied.Query(text)
+				assert.True(t, err == nil && reflect.DeepEqual(got, want), "%s:\nnatively %v\nshows    %v, %v", text, want, got, err)
+				compared += len(want)
+			}
+		}
+		t.Logf("compared: %d replies", compared)
+	})
+}
+
+// TestIDsUnderBinary: under SET NAMES binary a text in an id's place is worth what it is worth
+// under other names, though it has no character set. A number in hexadecimal has none either.
+func TestIDsUnderBinary(t *testing.T) {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		w := pair.New(t, server, "[{table: DB.t, column: id, source: ids}]", "CREATE TABLE t (id BIGINT PRIMARY KEY, k INT)", "CREATE TABLE DB_other.t (id BIGINT AUTO_INCREMENT PRIMARY KEY, k INT)")
+		ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
+		show := func(s *wireclient.Session, texts ...string) (all string) {
+			for _, text := range texts {
+				replies := assert.Of(s.Query(text)).Must(t)
+				for _, r := range replies {
+					all += strings.ReplaceAll(fmt.Sprintf("[%v %v]", r.Err, r.Rows), w.DB+"_other", w.DB)
+				}
+			}
+			return all
+		}
+		for _, mode := range []string{"", "STRICT_ALL_TABLES"} {
+			for _, names := range []string{"binary", "utf8mb4"} {
+				for _, value := range []string{"'v'", "''", "'0.5'", "'0.4'", "'7'", "' 7 '", "'1e1'", "'0'", "x'31'", "0x31", "0x00", "b'0'", "b'110'", "@text", "@none", "_binary'5'"} {
+					var got [2]string
+					for i, s := range []*wireclient.Session{ours, native} {
+						s.Must(t, "SET NAMES "+names, "SET sql_mode = '"+mode+"'", "SET @text = '5', @none = NULL")
+						got[i] = show(s, "INSERT INTO t (k, id) VALUES (1, "+value+")", "SELECT IF(LAST_INSERT_ID() = id, 'generated', id) FROM t")
+						s.Must(t, "DELETE FROM t")
+					}
+					assert.True(t, got[0] == got[1], "%s under NAMES %s and sql_mode %q: %s, natively %s", value, names, mode, got[0], got[1])
+				}
+			}
+		}
+	})
 }

@@ -90,11 +90,7 @@ func newRace(t *testing.T, server *servers.Server, engine string) *race {
 	r.writer = wireclient.Open(t, server.Addr, r.db)
 	r.writer.Must(t, "CREATE TABLE src (k INT AUTO_INCREMENT PRIMARY KEY, v INT) ENGINE="+engine,
 		"CREATE TABLE t (id BIGINT NOT NULL, v INT, round INT, KEY (id), KEY (round)) ENGINE="+engine)
-	r.proxy = harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {start: 1000}}}
-rules: [{table: %s.t, column: id, source: ids}]
-`, r.hook.addr, r.db))
+	r.proxy = harness.StartFilling(t, r.hook.addr, "ids: {segment: {start: 1000}}", fmt.Sprintf("{table: %s.t, column: id, source: ids}", r.db))
 	r.session = wireclient.Open(t, r.proxy.Addr("a"), r.db)
 	return r
 }
@@ -129,9 +125,8 @@ func (r *race) filled(round int, got wireclient.Reply) {
 	rows := r.writer.Must(r.t, fmt.Sprintf("SELECT id, v FROM t WHERE round = %d ORDER BY id", round)).Rows
 	assert.MustTrue(r.t, len(rows) == len(want) && got.Affected == uint64(len(want)), "round %d: %d rows, %d affected, want %d", round, len(rows), got.Affected, len(want))
 	for i, row := range rows {
-		if id := fmt.Sprint(got.InsertID + uint64(i)); row[0] != id || row[1] != want[i][0] {
-			r.t.Fatalf("round %d: row %d is %v, want id %s, value %s", round, i, row, id, want[i][0])
-		}
+		id := fmt.Sprint(got.InsertID + uint64(i))
+		assert.MustTrue(r.t, row[0] == id && row[1] == want[i][0], "round %d: row %d is %v, want id %s, value %s", round, i, row, id, want[i][0])
 	}
 }
 
@@ -139,9 +134,7 @@ func (r *race) filled(round int, got wireclient.Reply) {
 func (r *race) unique() int {
 	r.t.Helper()
 	row := r.writer.Must(r.t, "SELECT COUNT(*), COUNT(DISTINCT id), COALESCE(SUM(id < 1000), 0) FROM t").Rows[0]
-	if row[0] != row[1] || row[2] != "0" {
-		r.t.Errorf("%s rows with %s ids, %s of them below the start of the source", row[0], row[1], row[2])
-	}
+	assert.True(r.t, row[0] == row[1] && row[2] == "0", "%s rows with %s ids, %s of them below the start of the source", row[0], row[1], row[2])
 	n, _ := strconv.Atoi(row[0])
 	return n
 }
@@ -208,12 +201,9 @@ func TestSelectRaceBound(t *testing.T) {
 							assert.True(t, r.tries == appear+1, "%s: %d INSERTs, want %d", query, r.tries, appear+1)
 							continue
 						}
-						if got.Err == nil || r.tries > bound || r.tries < 3 {
-							t.Errorf("%s: %v after %d INSERTs, want an error after %d at most", query, got.Err, r.tries, bound)
-						}
+						assert.True(t, got.Err != nil && r.tries <= bound && r.tries >= 3, "%s: %v after %d INSERTs, want an error after %d at most", query, got.Err, r.tries, bound)
 						t.Logf("%d INSERTs: %v", r.tries, got.Err)
-						n := r.unique()
-						assert.True(t, n == before, "%s: %d rows written by a statement that failed", query, n-before)
+						assert.Equal(t, query+", which failed: rows", r.unique(), before)
 						r.hook.set.Store(nil)
 						r.writer.Must(t, "TRUNCATE src", "INSERT INTO src (v) VALUES (1),(2),(3)")
 						r.filled(round+1, r.insert(round+1, query))
@@ -295,8 +285,7 @@ func TestSelectRaceNoGuard(t *testing.T) {
 					assert.MustTrue(t, got.Err == nil, "round %d: %v", round, got.Err)
 				}
 				assert.Equal(t, "INSERTs seen", cut, 2)
-				n := r.writer.Value(t, "SELECT COUNT(*) - COUNT(DISTINCT id) FROM t")
-				assert.True(t, n != "0", "no id was given twice: the test would not see it")
+				assert.True(t, r.writer.Value(t, "SELECT COUNT(*) - COUNT(DISTINCT id) FROM t") != "0", "no id was given twice: the test would not see it")
 			})
 		}
 	}
@@ -358,9 +347,7 @@ func (r *race) complete(round int, got wireclient.Reply, before [][]string) {
 	assert.True(r.t, got.Affected <= 0 || slices.Equal(row, want), "round %d: %s rows, ids, first id, span; want %s", round, row, want)
 	taken := map[string]int{}
 	for _, row := range r.writer.Must(r.t, fmt.Sprintf("SELECT w, COUNT(*), MAX(v), COUNT(DISTINCT v) FROM t WHERE round = %d GROUP BY w", round)).Rows {
-		if row[1] != row[2] || row[1] != row[3] {
-			r.t.Errorf("round %d: of writer %s %s rows, up to %s: some are missing", round, row[0], row[1], row[2])
-		}
+		assert.True(r.t, row[1] == row[2] && row[1] == row[3], "round %d: of writer %s %s rows, up to %s: some are missing", round, row[0], row[1], row[2])
 		taken[row[0]], _ = strconv.Atoi(row[1])
 	}
 	for _, row := range before {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -22,9 +24,8 @@ func start(t *testing.T, kind Kind, o Options) *Server {
 	s := assert.Of(Start(t.Context(), kind, o)).Must(t)
 	t.Cleanup(func() {
 		assert.NoError(t, s.Stop())
-		if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
-			t.Errorf("folder %s is still there (%v)", s.Dir, err)
-		}
+		_, err := os.Stat(s.Dir)
+		assert.True(t, os.IsNotExist(err), "folder %s is still there (%v)", s.Dir, err)
 	})
 	return s
 }
@@ -65,9 +66,8 @@ func TestServerSurvivesKillAndRestart(t *testing.T) {
 				},
 			} {
 				assert.Must(t, restart(), name)
-				if got := query(t, open(t, s.Config("shop")), "SELECT a FROM t"); got != "7" || s.Addr != addr {
-					t.Errorf("after %s: row %s at %s, want 7 at %s", name, got, s.Addr, addr)
-				}
+				got := query(t, open(t, s.Config("shop")), "SELECT a FROM t")
+				assert.True(t, got == "7" && s.Addr == addr, "after %s: row %s at %s, want 7 at %s", name, got, s.Addr, addr)
 			}
 			rss, err := s.RSS()
 			assert.True(t, rss >= 10<<20 && err == nil, "RSS() = %d, %v, want more than 10 MiB", rss, err)
@@ -166,4 +166,51 @@ func TestMissingProgramsNameTheCommand(t *testing.T) {
 	} {
 		assert.True(t, err != nil && strings.Contains(err.Error(), want), "got %v, want an error that names %s", err, want)
 	}
+}
+
+// TestClock moves the clocks of running servers and asks them for the time. This is the control of
+// tests that move one.
+func TestClock(t *testing.T) {
+	for _, name := range []string{"MariaDB", "MySQL", "Redis"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := assert.Of(NewClock()).Must(t)
+			t.Cleanup(func() { assert.NoError(t, clock.Close()) })
+			now := clockOf(t, name, clock)
+			for _, by := range []time.Duration{0, time.Hour, 2 * time.Second, -time.Hour, -1500 * time.Millisecond, 0} {
+				clock.Ahead(by)
+				before := time.Now().Add(by).Truncate(time.Millisecond)
+				got := now()
+				after := time.Now().Add(by)
+				assert.True(t, !got.Before(before) && !got.After(after), "ahead by %v it is %v, want %v to %v", by, got, before, after)
+			}
+		})
+	}
+}
+
+// clockOf starts a server and returns what asks it for the time.
+func clockOf(t *testing.T, name string, clock *Clock) func() time.Time {
+	t.Helper()
+	if name == "Redis" {
+		r := assert.Of(StartRedisClock(t.Context(), clock)).Must(t)
+		t.Cleanup(func() { _ = r.Stop() })
+		return func() time.Time {
+			answer := assert.Of(r.Do("EVAL", `"return(redis.call('TIME')[1]..'.'..redis.call('TIME')[2])"`, "0")).Must(t)
+			seconds, micro, _ := strings.Cut(answer, ".")
+			return time.Unix(number(t, seconds), number(t, micro)*1000)
+		}
+	}
+	kind := MariaDB
+	if name == "MySQL" {
+		kind = MySQL
+	}
+	db := open(t, start(t, kind, Options{Clock: clock}).Config(""))
+	return func() time.Time {
+		return time.UnixMilli(number(t, query(t, db, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)")))
+	}
+}
+
+func number(t *testing.T, text string) int64 {
+	t.Helper()
+	return assert.Of(strconv.ParseInt(text, 10, 64)).Must(t)
 }

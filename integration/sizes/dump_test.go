@@ -80,9 +80,8 @@ func fillDump(t *testing.T, db *sql.DB, id bool, charset string) {
 			}
 			args = append(args, n+i, text(12, charset), g, blob(40), d, "2026-11-21 10:00:00", blob(20))
 		}
-		if _, err := db.Exec("INSERT INTO items VALUES "+strings.Join(values, ","), args...); err != nil {
-			t.Fatalf("fill the table: %.300v", err)
-		}
+		_, err := db.Exec("INSERT INTO items VALUES "+strings.Join(values, ","), args...)
+		assert.MustTrue(t, err == nil, "fill the table: %.300v", err)
 	}
 }
 
@@ -91,9 +90,7 @@ func dumpSum(t *testing.T, db *sql.DB, schema string) string {
 	t.Helper()
 	const row = "CONCAT_WS('|', n, HEX(v), IFNULL(HEX(g),'-'), HEX(bl), IFNULL(d,'-'), f, HEX(j))"
 	var sum string
-	err := db.QueryRow("SELECT CONCAT_WS(' ', COUNT(*), SUM(CRC32(" + row + ")), SUM(CONV(LEFT(SHA2(" + row + ",256),8),16,10)), SUM(LENGTH(" + row + "))) FROM " +
-		schema + ".items").Scan(&sum)
-	assert.Must(t, err)
+	assert.Must(t, db.QueryRow("SELECT CONCAT_WS(' ', COUNT(*), SUM(CRC32("+row+")), SUM(CONV(LEFT(SHA2("+row+",256),8),16,10)), SUM(LENGTH("+row+"))) FROM "+schema+".items").Scan(&sum))
 	return sum
 }
 
@@ -186,9 +183,8 @@ rules: [{table: %s.items, column: id, source: ids}]
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	defer stop()
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("restore: %v, %v: %.500s", err, ctx.Err(), out.String())
-	}
+	err := cmd.Wait()
+	assert.MustTrue(t, err == nil, "restore: %v, %v: %.500s", err, ctx.Err(), out.String())
 }
 
 // checkDump holds that all rows came back, each with an id of its own from the source.

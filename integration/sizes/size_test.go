@@ -7,22 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-mysql-org/go-mysql/client"
+	gomysql "github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-sql-driver/mysql"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
+	"idproxy/integration/wireclient"
 )
 
 // bigServers are servers that take packets of 200 MiB.
 func bigServers(t *testing.T) []*servers.Server {
 	t.Helper()
 	options := servers.Options{Args: []string{"--max-allowed-packet=200M"}}
-	return []*servers.Server{
-		harness.StartServer(t, servers.MariaDB, options),
-		harness.StartServer(t, servers.MySQL, options),
-	}
+	return []*servers.Server{harness.StartServer(t, servers.MariaDB, options), harness.StartServer(t, servers.MySQL, options)}
 }
 
 // openBig opens a pool of one connection whose packets may be of any size. The driver checks the
@@ -59,12 +59,7 @@ func insertOf(t *testing.T, rows, size int) string {
 }
 
 func sizeConfig(s *servers.Server, db string) string {
-	return fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {}}}
-rules:     [{table: %s.t, column: id, source: ids}]
-limits:    {statement: 100MiB}
-`, s.Addr, db)
+	return harness.Filling(s.Addr, "ids: {segment: {}}", fmt.Sprintf("{table: %s.t, column: id, source: ids}", db)) + "limits: {statement: 100MiB}\n"
 }
 
 // TestStatementSizes fills statements around the sizes at which packets split.
@@ -95,8 +90,7 @@ func TestStatementSizes(t *testing.T) {
 					r := harness.MustExec(t, db, insertOf(t, size.rows, size.size))
 					insertID, _ := r.LastInsertId() // never an error with this driver
 					var count, first, last, lastID int64
-					row := db.QueryRow("SELECT COUNT(*), MIN(id), MAX(id), LAST_INSERT_ID() FROM t")
-					assert.Must(t, row.Scan(&count, &first, &last, &lastID))
+					assert.Must(t, db.QueryRow("SELECT COUNT(*), MIN(id), MAX(id), LAST_INSERT_ID() FROM t").Scan(&count, &first, &last, &lastID))
 					if count != int64(size.rows) || last-first != count-1 || insertID != first || lastID != first {
 						t.Errorf("%d rows with ids %d to %d, insert id %d, LAST_INSERT_ID() %d; want %d consecutive ones and the first of them twice",
 							count, first, last, insertID, lastID, size.rows)
@@ -146,8 +140,7 @@ func TestLargeStatementIsNotHeld(t *testing.T) {
 	s := harness.StartServer(t, servers.MariaDB, servers.Options{Args: []string{"--max-allowed-packet=200M"}})
 	name := harness.Database(t, s)
 	direct := openBig(t, s, name, "")
-	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a MEDIUMTEXT)")
-	harness.MustExec(t, direct, "CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a MEDIUMTEXT)")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a MEDIUMTEXT)", "CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a MEDIUMTEXT)")
 	proxy := harness.Start(t, harness.Spec{Config: sizeConfig(s, name), Plain: true})
 	db := openBig(t, s, name, proxy.Addr("a"))
 	peak := func() int64 {
@@ -157,17 +150,131 @@ func TestLargeStatementIsNotHeld(t *testing.T) {
 	}
 	filled := insertOf(t, 70, 64*harness.MiB)
 	before := peak()
-	harness.MustExec(t, db, strings.Replace(filled, "INTO t ", "INTO free ", 1))
-	harness.MustExec(t, db, "UPDATE free SET a = LENGTH('"+strings.Repeat("y", 64*harness.MiB)+"')")
+	harness.MustExec(t, db, strings.Replace(filled, "INTO t ", "INTO free ", 1), "UPDATE free SET a = LENGTH('"+strings.Repeat("y", 64*harness.MiB)+"')")
 	streamed := peak()
 	harness.MustExec(t, db, filled)
 	held := peak()
 	t.Logf("peak memory: %d MiB idle, %d MiB after 64 MiB without a rule twice, %d MiB after 64 MiB with ids",
 		before/harness.MiB, streamed/harness.MiB, held/harness.MiB)
-	if streamed-before > 16*harness.MiB {
-		t.Errorf("streaming 64 MiB took %d MiB of memory, want at most 16", (streamed-before)/harness.MiB)
+	assert.True(t, streamed-before <= 16*harness.MiB, "streaming 64 MiB took %d MiB of memory, want at most 16", (streamed-before)/harness.MiB)
+	assert.True(t, held-before >= 64*harness.MiB, "holding 64 MiB took %d MiB of memory: the measure does not see what is held", (held-before)/harness.MiB)
+}
+
+const maxPayload = 1<<24 - 1 // of one frame; a packet that fills it goes on in the next
+
+// large is a table with a rule, t, and one without, free, behind a proxy that is built for speed.
+type large struct {
+	tb     testing.TB
+	server *servers.Server
+	db     string
+	proxy  *harness.Proxy
+	direct *wireclient.Session
+}
+
+func newLarge(tb testing.TB, server *servers.Server, limits string) *large {
+	tb.Helper()
+	l := &large{tb: tb, server: server, db: harness.Database(tb, server)}
+	l.direct = wireclient.Open(tb, server.Addr, l.db)
+	l.direct.Must(tb, "CREATE TABLE t (id BIGINT PRIMARY KEY, a LONGTEXT)", "CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT)")
+	l.proxy = harness.Start(tb, harness.Spec{Plain: true, Config: harness.Filling(server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", wireclient.SourceStart),
+		fmt.Sprintf("{table: %s.t, column: id, source: ids}", l.db)) + limits})
+	return l
+}
+
+// single logs in without multi statements. A text of a session with them may hide an INSERT behind
+// any ';', so it is held until its end is seen.
+func (l *large) single() *wireclient.Session {
+	l.tb.Helper()
+	conn, err := client.Connect(l.proxy.Addr("a"), servers.AppUser, servers.AppPassword, l.db, func(c *client.Conn) error {
+		c.UnsetCapability(gomysql.CLIENT_QUERY_ATTRIBUTES | gomysql.CLIENT_DEPRECATE_EOF | gomysql.CLIENT_MULTI_STATEMENTS)
+		return nil
+	})
+	assert.Must(l.tb, err)
+	s := &wireclient.Session{Conn: conn}
+	l.tb.Cleanup(s.Close)
+	return s
+}
+
+// rowsOf returns an INSERT of at least size bytes in rows of 64 KiB, and the number of rows.
+func rowsOf(table string, size int) (sql string, rows int) {
+	var b strings.Builder
+	b.Grow(size + 1<<17)
+	b.WriteString("INSERT INTO " + table + " (a) VALUES ")
+	value := "('" + strings.Repeat("x", 64<<10) + "')"
+	for ; b.Len() < size; rows++ {
+		if rows > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(value)
 	}
-	if held-before < 64*harness.MiB {
-		t.Errorf("holding 64 MiB took %d MiB of memory: the measure does not see what is held", (held-before)/harness.MiB)
+	return b.String(), rows
+}
+
+// TestLargeFrames sends statements around the size at which a packet takes another frame: on their
+// own, and only with their ids. The client checks the sequence number of the reply, which counts
+// from the frames it sent itself.
+func TestLargeFrames(t *testing.T) {
+	t.Parallel()
+	const head, tail = "INSERT INTO t (a) VALUES ('", "')"
+	added := len(",`id`") + len(fmt.Sprintf(",LAST_INSERT_ID(%d)", wireclient.SourceStart))
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		l := newLarge(t, server, "")
+		s := wireclient.Open(t, l.proxy.Addr("a"), l.db)
+		for _, payload := range []int{
+			maxPayload - added - 1, maxPayload - added, maxPayload - added + 1, // with their ids they are just below, at and above
+			maxPayload - 1, maxPayload, maxPayload + 1,
+		} {
+			value := payload - 1 - len(head) - len(tail)
+			r := s.Must(t, head+strings.Repeat("y", value)+tail)
+			assert.Equal(t, fmt.Sprintf("%d bytes: row (id, length)", payload), s.Value(t, "SELECT CONCAT_WS(' ', id, LENGTH(a)) FROM t"), fmt.Sprintf("%d %d", r.InsertID, value))
+			s.Must(t, "DELETE FROM t")
+		}
+	})
+}
+
+// TestLargeStatementLimit: only what is held is limited, and a session is none the worse for what
+// was refused. What a session with multi statements sends is held whatever it begins with.
+func TestLargeStatementLimit(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	l := newLarge(t, server, "limits: {statement: 1MiB}")
+	for name, s := range map[string]*wireclient.Session{"single": l.single(), "multi": wireclient.Open(t, l.proxy.Addr("a"), l.db)} {
+		for _, size := range []int{harness.MiB + 10, 20 * harness.MiB, 40 * harness.MiB} {
+			sql, _ := rowsOf("t", size)
+			e := s.Fails(t, sql)
+			assert.True(t, e.Code == gomysql.ER_NET_PACKET_TOO_LARGE && strings.Contains(e.Message, "limits.statement"), "%s, %d bytes: %v, want 1153 that names limits.statement", name, size, e)
+			s.Must(t, "INSERT INTO t (a) VALUES ('fits')")
+		}
+	}
+	sql, rows := rowsOf("free", 20*harness.MiB)
+	assert.Equal(t, "rows without a rule, where nothing is held, so nothing is limited", l.single().Must(t, sql).Affected, uint64(rows))
+	assert.Equal(t, "rows", l.direct.Value(t, "SELECT GROUP_CONCAT(DISTINCT a) FROM t"), "fits")
+}
+
+// TestLargerThanServerAccepts: a statement that only its ids make larger than max_allowed_packet
+// would make the server close the connection.
+func TestLargerThanServerAccepts(t *testing.T) {
+	t.Parallel()
+	const limit = harness.MiB
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			server := harness.StartServer(t, kind, servers.Options{Args: []string{fmt.Sprintf("--max-allowed-packet=%d", limit)}})
+			l := newLarge(t, server, "")
+			s := wireclient.Open(t, l.proxy.Addr("a"), l.db)
+			one := func(table string, size int) string {
+				head := "INSERT INTO " + table + " (a) VALUES ('"
+				return head + strings.Repeat("x", size-len(head)-3) + "')"
+			}
+			many := "INSERT INTO t (a) VALUES " + strings.TrimSuffix(strings.Repeat("(1),", 400<<10/4), ",")
+			for name, sql := range map[string]string{"one row": one("t", limit-20), "many rows in a small text": many} {
+				e := s.Fails(t, sql)
+				assert.True(t, e.Code == gomysql.ER_NET_PACKET_TOO_LARGE && strings.Contains(e.Message, "max_allowed_packet"), "%s: %v, want 1153 that names max_allowed_packet", name, e)
+				assert.Equal(t, name+": rows", s.Value(t, "SELECT COUNT(*) FROM t"), "0")
+			}
+			s.Must(t, one("free", limit-20), one("t", limit-60))
+		})
 	}
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -58,14 +58,12 @@ func TestWideRefused(t *testing.T) {
 			assert.True(t, err == nil && replies[0].Err != nil && replies[0].Err.Code == 1235, "%s: a prepared INSERT ... SELECT: %v, %+v", session, err, replies)
 		}
 		for _, table := range []string{"number", "narrow", "bytes", "body", "sixteen", "wide", "t", "strict"} {
-			n := direct.Value(t, "SELECT COUNT(*) FROM "+table)
-			assert.True(t, n == "0", "%s: %s rows went in", table, n)
+			assert.Equal(t, table+": rows", direct.Value(t, "SELECT COUNT(*) FROM "+table), "0")
 		}
 		s := wireclient.Open(t, addr, db)
 		s.Must(t, "INSERT INTO strict VALUES (1,NULL)", "INSERT INTO t VALUES (1,'own'),(2,''),(3,0),(4,CONCAT('a','b'))")
 		for a, want := range []string{"own", "", "0", "ab"} {
-			got := direct.Value(t, fmt.Sprintf("SELECT pid FROM t WHERE a=%d", a+1))
-			assert.True(t, got == want, "%q is stored as %q", want, got)
+			assert.Equal(t, "stored", direct.Value(t, fmt.Sprintf("SELECT pid FROM t WHERE a=%d", a+1)), want)
 		}
 	})
 }
@@ -77,12 +75,10 @@ func TestWideTableChanges(t *testing.T) {
 		direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, wideProxy(t, server, db), db)
 		direct.Must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)")
 		s.Must(t, "PREPARE q FROM 'INSERT INTO t (a) VALUES (1)'", "EXECUTE q")
-		assert.Of(s.Prepare("p", "INSERT INTO t (a) VALUES (1)")).Must(t)
-		replies, err := s.Execute("p", wireclient.Execution{})
-		assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+		s.MustPrepare(t, "p", "INSERT INTO t (a) VALUES (1)")
+		s.MustExecute(t, "p")
 		s.Must(t, "DELETE FROM t", "ALTER TABLE t MODIFY pid BINARY(16) NOT NULL")
-		replies, err = s.Execute("p", wireclient.Execution{})
-		assert.True(t, err == nil && replies[0].Err == nil, "executed after the column became another: %v, %+v", err, replies)
+		s.MustExecute(t, "p") // after the column became another
 		s.Must(t, "EXECUTE q", "INSERT INTO t (a) VALUES (1)")
 		for _, row := range direct.Must(t, "SELECT LOWER(HEX(pid)) FROM t").Rows {
 			assert.True(t, withoutDashes.MatchString(row[0]), "%q is stored", row[0])
@@ -104,8 +100,7 @@ func TestWideBound(t *testing.T) {
 		direct.Must(t, "CREATE TABLE b (a INT, pid BINARY(16))", "CREATE TABLE t (a INT, pid CHAR(36))")
 		s.Must(t, "SET character_set_client=latin1, character_set_connection=utf8mb4")
 		for _, table := range []string{"b", "t"} {
-			replies, err := s.Prepare(table, "INSERT INTO "+table+" VALUES (?,?)")
-			assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+			s.MustPrepare(t, table, "INSERT INTO "+table+" VALUES (?,?)")
 		}
 		pieces := wireclient.Argument{Kind: mysql.MYSQL_TYPE_BLOB, Chunks: []string{own[:7], own[7:]}}
 		for i, e := range []struct {
@@ -176,9 +171,7 @@ func TestWideBulk(t *testing.T) {
 		if statement == "" {
 			statement = "INSERT INTO t VALUES (?,?)"
 		}
-		if replies, err := s.Prepare(name, statement); err != nil || replies[0].Err != nil {
-			t.Fatal(name, err, replies)
-		}
+		s.MustPrepare(t, name, statement)
 		rows := [][]wireclient.Argument{{wireclient.Long(0)}, {wireclient.Long(1)}, {wireclient.Long(2)}}
 		if tt.ids != nil {
 			rows = nil

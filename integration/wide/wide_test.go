@@ -206,10 +206,11 @@ func TestWideBytesControl(t *testing.T) {
 		assert.Of(s.Prepare("p", "INSERT INTO b VALUES (?,?)")).Must(t)
 		for i, kind := range []byte{mysql.MYSQL_TYPE_BLOB, mysql.MYSQL_TYPE_VAR_STRING} {
 			args := []wireclient.Argument{wireclient.TextOf(kind, string(id)), wireclient.Long(int64(i))}
-			replies, err := s.Execute("p", wireclient.Execution{Args: args})
-			assert.MustTrue(t, err == nil && replies[0].Err == nil, "%v %v", err, replies)
+			s.MustExecute(t, "p", args...)
 			same := s.Value(t, fmt.Sprintf("SELECT LOWER(HEX(pid)) FROM b WHERE a=%d", i)) == hex.EncodeToString(id)
 			assert.Equal(t, fmt.Sprintf("%s, type %d: stored unchanged", server.Kind, kind), same, kind == mysql.MYSQL_TYPE_BLOB)
 		}
 	}
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -250,6 +250,21 @@ func (s *Session) Must(tb testing.TB, texts ...string) Reply {
 	return last
 }
 
+// MustPrepare prepares a statement, which has to succeed.
+func (s *Session) MustPrepare(tb testing.TB, name, sql string) {
+	tb.Helper()
+	replies := assert.Of(s.Prepare(name, sql)).Must(tb, fmt.Sprintf("%.200s", sql))
+	assert.MustTrue(tb, replies[0].Err == nil, "%.200s: %v", sql, replies[0].Err)
+}
+
+// MustExecute executes a prepared statement, which has to succeed, and returns the first reply.
+func (s *Session) MustExecute(tb testing.TB, name string, args ...Argument) Reply {
+	tb.Helper()
+	replies := assert.Of(s.Execute(name, Execution{Args: args})).Must(tb, "execution of", name)
+	assert.MustTrue(tb, replies[0].Err == nil, "execution of %s: %v", name, replies[0].Err)
+	return replies[0]
+}
+
 // Value runs a statement that has to give one value.
 func (s *Session) Value(tb testing.TB, text string) string {
 	tb.Helper()

@@ -41,7 +41,7 @@ func TestReadColumns(t *testing.T) {
 	day := columnPayload("day", columnType{code: mysql.MYSQL_TYPE_DATE, length: 10})
 	prepared := []byte("\x00\x07\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00")
 	want := &rule.Table{Columns: []rule.Column{{Name: "id", AutoIncrement: true, Unsigned: true, Max: math.MaxUint64, Type: "BIGINT", Default: true}, {Name: "day", Type: "DATE", Default: true}}}
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		in      []byte
 		want    *rule.Table
@@ -57,8 +57,7 @@ func TestReadColumns(t *testing.T) {
 		{name: "short", in: frames(prepared[:9]), wantErr: "no column definitions"},
 		{name: "nothing", wantErr: "cut off"},
 		{name: "empty packet", in: frames(nil), wantErr: "cut off"},
-	}
-	for _, tt := range tests {
+	} {
 		reply, err := wire.ReadPrepare(tt.in, uint64(mysql.CLIENT_DEPRECATE_EOF))
 		d, err := readColumns(&reply, err)
 		got, id := d.table, reply.ID
@@ -76,7 +75,7 @@ func says(err error, text string) bool {
 // both servers send for such columns of tables and views.
 func TestReadColumnFlags(t *testing.T) {
 	const notNull, none = mysql.NOT_NULL_FLAG, noDefaultValue
-	tests := []struct {
+	for _, tt := range []struct {
 		name           string
 		in             columnType
 		text, byItself bool
@@ -89,8 +88,7 @@ func TestReadColumnFlags(t *testing.T) {
 		{name: "CHAR(9) NOT NULL", in: columnType{code: mysql.MYSQL_TYPE_STRING, flags: notNull | none, length: 9}, text: true},
 		{name: "VARCHAR(9)", in: columnType{code: mysql.MYSQL_TYPE_VAR_STRING, length: 9}, text: true, byItself: true},
 		{name: "DECIMAL(30) NOT NULL", in: columnType{code: mysql.MYSQL_TYPE_NEWDECIMAL, flags: notNull | none, length: 31}},
-	}
-	for _, tt := range tests {
+	} {
 		d, err := readColumns(&wire.PrepareReply{Prepared: wire.Prepared{Definitions: true}, Shown: wire.Definitions{Payloads: [][]byte{columnPayload("id", tt.in)}}}, nil)
 		if got := d.table; err != nil || got.Columns[0].Text != tt.text || got.Columns[0].Default != tt.byItself || d.keyed != strings.Contains(tt.name, "KEY") {
 			t.Errorf("%s: %+v, %v; want text %v, default %v", tt.name, got, err, tt.text, tt.byItself)
@@ -143,7 +141,7 @@ func FuzzReadColumns(f *testing.F) {
 
 func TestMaxID(t *testing.T) {
 	const unsigned = mysql.UNSIGNED_FLAG
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		in   columnType
 		want uint64
@@ -179,8 +177,7 @@ func TestMaxID(t *testing.T) {
 		{name: "CHAR(0)", in: columnType{code: mysql.MYSQL_TYPE_STRING, charset: 8}, want: 0},
 		{name: "ENUM", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 20, charset: 45, flags: mysql.ENUM_FLAG}},
 		{name: "SET", in: columnType{code: mysql.MYSQL_TYPE_STRING, length: 20, charset: 45, flags: mysql.SET_FLAG}},
-	}
-	for _, tt := range tests {
+	} {
 		c, ok := wire.ParseColumn(columnPayload("id", tt.in), false)
 		got := maxID(c)
 		assert.True(t, ok && got == tt.want, "%s holds ids up to %d; want %d", tt.name, got, tt.want)

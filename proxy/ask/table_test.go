@@ -1,6 +1,8 @@
 package ask
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -107,13 +109,8 @@ func TestTable(t *testing.T) {
 			EachTable: func(*rule.Rule) bool { return tt.each },
 			Before:    func() *facts.Table { return nil },
 		}
-		f, err := (&Asker{Session: &tt.server, Names: new(facts.Names)}).Table(about)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		diff := cmp.Diff(tt.want, tt.server.asked)
-		assert.True(t, diff == "", "%s: questions (-want +got):\n%s", name, diff)
+		f := assert.Of((&Asker{Session: &tt.server, Names: new(facts.Names)}).Table(about)).Must(t, name)
+		assert.NoDiff(t, name+": questions", cmp.Diff(tt.want, tt.server.asked))
 		assert.True(t, (f.Err != nil) == (tt.err != 0) && (f.Err == nil || f.Err.Code == tt.err), "%s: refused by %v, want %d", name, f.Err, tt.err)
 		base, err := f.Series("id", rewriter.Name{})
 		assert.True(t, err == nil && string(base.Table) == tt.base, "%s: the ids are of the series of %q, %v; want %q", name, base.Table, err, tt.base)
@@ -122,8 +119,48 @@ func TestTable(t *testing.T) {
 		}
 		tt.server.asked, about.Before = nil, func() *facts.Table { return f }
 		again, err := (&Asker{Session: &tt.server, Names: new(facts.Names)}).Table(about)
-		if err != nil || len(tt.server.asked) > 2 || again.Table != f.Table || again.View != f.View || len(again.Bases) != len(f.Bases) {
-			t.Errorf("%s: asked for again: %q, %+v, %v", name, tt.server.asked, again, err)
+		assert.True(t, err == nil && len(tt.server.asked) <= 2 && again.Table == f.Table && again.View == f.View && len(again.Bases) == len(f.Bases),
+			"%s: asked for again: %q, %+v, %v", name, tt.server.asked, again, err)
+	}
+}
+
+// TestHeldQuery: ids in a column of text are compared as text, which an index answers.
+func TestHeldQuery(t *testing.T) {
+	for _, tt := range []struct {
+		text bool
+		want string
+	}{
+		{false, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN (4503599627370496,4503599627370497)"},
+		{true, "SELECT MAX(`i``d`) FROM `shop`.`orders` WHERE `i``d` IN ('4503599627370496','4503599627370497')"},
+	} {
+		assert.Equal(t, "the question", HeldQuery("shop", "orders", rule.Column{Name: "i`d", Text: tt.text}, []uint64{1 << 52, 1<<52 + 1}), tt.want)
+	}
+}
+
+func TestParseGreatest(t *testing.T) {
+	for in, want := range map[string]uint64{"": 0, "-5": 0, "0": 0, "17": 17, "18446744073709551615": math.MaxUint64} {
+		assert.Of(parseGreatest(in)).Equal(t, fmt.Sprintf("parseGreatest(%q)", in), want)
+	}
+	for _, in := range []string{"x", "1.5", "18446744073709551616"} {
+		assert.Of(parseGreatest(in)).Fails(t, fmt.Sprintf("parseGreatest(%q)", in), "")
+	}
+}
+
+func TestReadProbed(t *testing.T) {
+	row := func(values ...string) (r [][]byte) {
+		for _, v := range values {
+			r = append(r, []byte(v))
 		}
+		return r
+	}
+	good := row("ANSI_QUOTES", "gbk", "73686f70", "2", "1048576", "1", "17", "latin1")
+	want := facts.Probed{SQLMode: "ANSI_QUOTES", Charset: "gbk", Connection: "latin1", Schema: []byte("shop"), Increment: 2, MaxPacket: 1 << 20, LastID: 17, Folds: true}
+	got, ok := readProbed(good)
+	assert.True(t, ok && cmp.Diff(want, got) == "", "%+v, %v; want %+v", got, ok, want)
+	got, _ = readProbed(row("", "gbk", "73", "1", "1", "2", "0", "gbk"))
+	assert.True(t, got.Folds, "lower_case_table_names=2 does not fold")
+	for _, bad := range [][][]byte{nil, good[:7], row("", "gbk", "73", "x", "1", "0", "0", "gbk"), row("", "gbk", "73", "0", "1", "0", "0", "gbk"), row("", "gbk", "73", "1", "", "0", "0", "gbk"), row("", "gbk", "73", "1", "1", "0", "", "gbk")} {
+		p, ok := readProbed(bad)
+		assert.True(t, !ok, "%q is understood as %+v", bad, p)
 	}
 }

@@ -103,9 +103,7 @@ func TestServerEncrypts(t *testing.T) {
 			text[i] ^= salt[i%len(salt)]
 		}
 		assert.True(t, err == nil && string(text) == secret+"\x00", "%s: the server read %q, %v", name, text, err)
-		if c.login.Expects() || c.login.Shift() != before-2 {
-			t.Errorf("%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
-		}
+		assert.True(t, !c.login.Expects() && c.login.Shift() == before-2, "%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
 	}
 }
 
@@ -121,12 +119,9 @@ func TestClientEncrypts(t *testing.T) {
 		block, _ := pem.Decode(c.toClient[0][1:])
 		public := assert.Of(x509.ParsePKIXPublicKey(block.Bytes)).Must(t)
 		sealed := assert.Of(mysql.EncryptPassword(secret, []byte(salt), public.(*rsa.PublicKey))).Must(t)
-		if err := c.client(sealed); err != nil || len(c.toServer) != 1 || string(c.toServer[0]) != secret+"\x00" {
-			t.Errorf("%s: %v, server %q", name, err, c.toServer)
-		}
-		if c.login.Expects() || c.login.Shift() != before+2 {
-			t.Errorf("%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
-		}
+		err := c.client(sealed)
+		assert.True(t, err == nil && len(c.toServer) == 1 && string(c.toServer[0]) == secret+"\x00", "%s: %v, server %q", name, err, c.toServer)
+		assert.True(t, !c.login.Expects() && c.login.Shift() == before+2, "%s: expects %t, shift %d", name, c.login.Expects(), c.login.Shift())
 	}
 }
 
@@ -136,17 +131,15 @@ func TestNothingToBridge(t *testing.T) {
 	for name, sides := range map[string]Sides{sha256: {Socket, Plain}, cachingSHA2: {TLS, Socket}, "client_ed25519": {TLS, Plain}, "dialog": {Socket, Plain}} {
 		c := begin(t, sides, "mysql_native_password")
 		for _, packet := range [][]byte{[]byte("\xfe" + name + "\x00" + salt + "\x00"), {1, 4}, {1, 3}, []byte("\x02x"), {0xfe}, {}} {
-			if v := c.login.FromServer(packet); v != Passes || c.login.Expects() {
-				t.Errorf("%s: %q: verdict %d, expects %t", name, packet, v, c.login.Expects())
-			}
+			v := c.login.FromServer(packet)
+			assert.True(t, v == Passes && !c.login.Expects(), "%s: %q: verdict %d, expects %t", name, packet, v, c.login.Expects())
 		}
 		assert.True(t, !c.login.Blanks(name), "%s: what the client says first is blanked", name)
 	}
 	for _, packet := range []string{"\x02", "", "\x00"} { // it asks for the server's key, or has no password
 		c := asked(t, Sides{Socket, Plain}, cachingSHA2)
-		if err := c.client([]byte(packet)); err != nil || len(c.toServer) != 1 || string(c.toServer[0]) != packet || c.login.Expects() {
-			t.Errorf("%q: %v, server %q", packet, err, c.toServer)
-		}
+		err := c.client([]byte(packet))
+		assert.True(t, err == nil && len(c.toServer) == 1 && string(c.toServer[0]) == packet && !c.login.Expects(), "%q: %v, server %q", packet, err, c.toServer)
 	}
 }
 
@@ -155,9 +148,8 @@ func TestExposed(t *testing.T) {
 	for _, name := range []string{"mysql_clear_password", "dialog", "authentication_openid_connect_client"} {
 		for _, first := range []string{"\xfe", "\x02"} {
 			l := New(Sides{TLS, Plain}, Greeting{Plugin: name, Factors: true}, nil)
-			if v := l.FromServer([]byte(first + name + "\x00")); v != Refused || !l.Blanks(name) {
-				t.Errorf("%s: verdict %d, blanked %t", name, v, l.Blanks(name))
-			}
+			v := l.FromServer([]byte(first + name + "\x00"))
+			assert.True(t, v == Refused && l.Blanks(name), "%s: verdict %d, blanked %t", name, v, l.Blanks(name))
 		}
 	}
 	assert.True(t, New(Sides{TLS, Plain}, Greeting{}, nil).Blanks(sha256) && New(Sides{Plain, TLS}, Greeting{}, nil).Blanks(sha256), "sha256_password: what the client says first reaches the server")
@@ -167,8 +159,7 @@ func TestExposed(t *testing.T) {
 func TestBadBlocks(t *testing.T) {
 	sealed := func(text string, size int) []byte {
 		private := assert.Of(rsa.GenerateKey(rand.Reader, size)).Must(t)
-		block := assert.Of(mysql.EncryptPassword(text, []byte(salt), &private.PublicKey)).Must(t)
-		return block
+		return assert.Of(mysql.EncryptPassword(text, []byte(salt), &private.PublicKey)).Must(t)
 	}
 	empty := make([]byte, 1)
 	mix(empty, []byte(salt))
@@ -203,9 +194,8 @@ func TestUnbridged(t *testing.T) {
 		c := asked(t, Sides{TLS, Plain}, cachingSHA2)
 		c.key = []byte(key)
 		err := c.client([]byte(secret + "\x00"))
-		if _, ours := errors.AsType[Error](err); !ours || !strings.Contains(err.Error(), want) || len(c.toServer) != 1 {
-			t.Errorf("key %q: %v, server %q", key, err, c.toServer)
-		}
+		_, ours := errors.AsType[Error](err)
+		assert.True(t, ours && strings.Contains(err.Error(), want) && len(c.toServer) == 1, "key %q: %v, server %q", key, err, c.toServer)
 	}
 	c := asked(t, Sides{TLS, Plain}, cachingSHA2)
 	c.key = nil
@@ -217,9 +207,8 @@ func TestUnbridged(t *testing.T) {
 		t.Errorf("a password of 250 bytes: %v, server %q", err, c.toServer)
 	}
 	c = asked(t, Sides{Plain, TLS}, cachingSHA2)
-	if err := c.client(make([]byte, 256)); err == nil || !strings.Contains(err.Error(), "did not ask for") || c.toServer != nil {
-		t.Errorf("a block for a key that was not given: %v, server %q", err, c.toServer)
-	}
+	err := c.client(make([]byte, 256))
+	assert.True(t, err != nil && strings.Contains(err.Error(), "did not ask for") && c.toServer == nil, "a block for a key that was not given: %v, server %q", err, c.toServer)
 	short := New(Sides{TLS, Plain}, Greeting{Plugin: cachingSHA2, Nonce: []byte("short")}, nil)
 	short.FromServer([]byte{1, 4})
 	assert.Fails(t, "a nonce of five bytes", short.FromClient([]byte("x\x00"), c), "cut off")
@@ -231,9 +220,8 @@ func TestDue(t *testing.T) {
 		c := asked(t, Sides{TLS, Plain}, cachingSHA2)
 		assert.Equal(t, fmt.Sprintf("%q: verdict", packet), c.login.FromServer([]byte(packet)), Untimely)
 		c.login.Over()
-		if err := c.client([]byte(secret + "\x00")); err == nil || c.toServer != nil {
-			t.Errorf("%q: %v, server %q", packet, err, c.toServer)
-		}
+		err := c.client([]byte(secret + "\x00"))
+		assert.True(t, err != nil && c.toServer == nil, "%q: %v, server %q", packet, err, c.toServer)
 	}
 	for what, spoils := range map[string]func(*conversation){
 		"asked before the change of user": func(c *conversation) { c.login.Early(); c.login.Again(cachingSHA2) },
@@ -242,12 +230,10 @@ func TestDue(t *testing.T) {
 		c := begin(t, Sides{TLS, Plain}, cachingSHA2)
 		c.login.Over()
 		spoils(c)
-		if err := c.client([]byte(secret + "\x00")); err == nil || c.toServer != nil || c.login.FromServer([]byte{1, 4}) != Untimely {
-			t.Errorf("%s: %v, server %q", what, err, c.toServer)
-		}
+		err := c.client([]byte(secret + "\x00"))
+		assert.True(t, err != nil && c.toServer == nil && c.login.FromServer([]byte{1, 4}) == Untimely, "%s: %v, server %q", what, err, c.toServer)
 	}
-	c := begin(t, Sides{TLS, Plain}, "dialog") // named by the client, and no switch
-	assert.Equal(t, "a question for the password: verdict", c.login.FromServer([]byte("\x02Password: ")), Refused)
+	assert.Equal(t, "a question for the password: verdict", begin(t, Sides{TLS, Plain}, "dialog").login.FromServer([]byte("\x02Password: ")), Refused)
 }
 
 // FuzzLogin plays packets of hostile clients and servers. Neither ends the program, no password that
@@ -297,5 +283,131 @@ func FuzzLogin(f *testing.F) {
 		c.login.Over()
 		c.login.Again(cachingSHA2)
 		assert.True(t, c.login.Expects() == late && c.login.Shift() == 0, "it does not begin anew")
+	})
+}
+
+// victim is a client over TLS whose server is an enemy, who says what he likes when he likes. It says
+// its password whenever what reached it asks for that, as clients do.
+type victim struct {
+	*conversation
+	plugin string
+	said   [][]byte // on its way to the proxy
+	script [][]byte // what the server says yet
+	idle   bool     // no login is under way
+	busy   bool     // the proxy has a word of the client in its hands
+	over   bool     // the proxy has ended the session
+}
+
+// ToServer has the server say the next thing before it has read this, and while the password is in
+// our hands.
+func (v *victim) ToServer(payload []byte) error {
+	assert.True(v.t, !bytes.Contains(payload, []byte(secret)), "the password went on in clear: %q", payload)
+	v.step()
+	return nil
+}
+
+// Await has the server say one thing after the other until the key is there or will not come.
+func (v *victim) Await(key <-chan []byte) (text []byte, ok bool) {
+	for len(v.script) > 0 && !v.over {
+		v.step()
+		select {
+		case text, ok = <-key:
+			v.step() // the password is not sealed yet
+			return text, ok
+		default:
+		}
+	}
+	return nil, false
+}
+
+// step is the next thing that happens. The client's words may be slower than what the server says
+// behind its question.
+func (v *victim) step() {
+	if len(v.script) == 0 || v.over {
+		return
+	}
+	next := v.script[0]
+	v.script = v.script[1:]
+	if len(next) == 0 {
+		return
+	}
+	payload := next[1:min(len(next), MaxPacket)]
+	switch event := next[0]; {
+	case event == 's' && v.idle:
+		v.login.Early()
+		v.hear(payload)
+	case event == 's':
+		verdict := v.login.FromServer(payload)
+		v.over = verdict >= Refused
+		if verdict == Passes {
+			v.hear(payload)
+		}
+	case event == 'o': // it lets the client in
+		v.over = !v.idle && v.login.Due()
+		v.idle = true
+		v.login.Over()
+	case event == 'e':
+		v.idle = true
+		v.login.Over()
+	case event == 'a' && !v.busy: // the client says what is asked, and logs in again
+		v.speak()
+		v.login.Again(cachingSHA2)
+		v.plugin, v.idle = cachingSHA2, false
+	case event == 'c' && !v.busy:
+		v.speak()
+	}
+}
+
+// hear has the client say its password where it is asked.
+func (v *victim) hear(payload []byte) {
+	if name, ok := bytes.CutPrefix(payload, []byte{0xfe}); ok {
+		name, _, _ = bytes.Cut(name, []byte{0})
+		v.plugin = string(name)
+		if p, says := plugins[v.plugin]; says && v.plugin != cachingSHA2 && (p.bare || p.clear <= v.login.sides.Client) {
+			v.said = append(v.said, []byte(secret+"\x00"))
+		}
+	} else if asks := bytes.TrimPrefix(payload, []byte{1}); v.plugin == cachingSHA2 && len(asks) > 0 && asks[0] == 4 {
+		v.said = append(v.said, []byte(secret+"\x00"))
+	}
+}
+
+// speak has what the client said reach the proxy.
+func (v *victim) speak() {
+	v.busy = true
+	defer func() { v.busy = false }()
+	for len(v.said) > 0 {
+		payload := v.said[0]
+		v.said = v.said[1:]
+		if !v.login.Expects() {
+			v.t.Errorf("the password is not expected: it passes in clear")
+			return
+		}
+		if v.login.FromClient(payload, v) != nil {
+			v.over = true
+		}
+	}
+}
+
+// FuzzLeak: whatever the server says, and when, the client's password does not go to it in clear.
+func FuzzLeak(f *testing.F) {
+	key := string(keys().server.public)
+	for _, script := range []string{
+		"s\x01\x04|c|s\x01" + key + "|o",
+		"s\x01\x04|s\xfemysql_native_password\x00" + salt + "\x00|c",
+		"s\x01\x04|sx|c", "s\x01\x04|s|c", "s\x01\x04|o|c", "s\x01\x04|e|c", "s\x04|c",
+		"s\x01\x04|c|s\xfesha256_password\x00" + salt + "\x00|s\x01" + key + "|c",
+		"s\x01\x04|c||s\x01" + key + "|s\xfesha256_password\x00" + salt + "\x00|c",
+		"s\xfesha256_password\x00" + salt + "\x00|s\x01\x04|c|c",
+		"o|s\x01\x04|a|c", "o|s\x01\x04|a|s\xfecaching_sha2_password\x00" + salt + "\x00|c",
+		"s\xfemysql_clear_password\x00|c", "s\x02mysql_clear_password\x00|c",
+	} {
+		f.Add([]byte(script))
+	}
+	f.Fuzz(func(t *testing.T, script []byte) {
+		v := &victim{conversation: begin(t, Sides{TLS, Plain}, cachingSHA2), plugin: cachingSHA2, script: bytes.Split(script, []byte("|"))}
+		for len(v.script) > 0 && !v.over {
+			v.step()
+		}
+		v.speak() // what was on its way when the session ended
 	})
 }

@@ -91,9 +91,8 @@ func (w *world) try(ctx context.Context) (got int, err error) {
 func (w *world) goes(t *testing.T, to int, tried, asked []int) {
 	t.Helper()
 	got, err := w.try(t.Context())
-	if got != to || (err == nil) != (to >= 0) || !slices.Equal(w.tried, tried) || !slices.Equal(w.asked, asked) {
-		t.Errorf("session goes to %d (%v), tried %v, asked %v; want %d, %v, %v", got, err, w.tried, w.asked, to, tried, asked)
-	}
+	assert.True(t, got == to && (err == nil) == (to >= 0) && slices.Equal(w.tried, tried) && slices.Equal(w.asked, asked),
+		"session goes to %d (%v), tried %v, asked %v; want %d, %v, %v", got, err, w.tried, w.asked, to, tried, asked)
 	w.tried, w.asked = nil, nil
 }
 
@@ -172,8 +171,7 @@ func TestWritable(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		_, err := w.try(t.Context())
 		assert.True(t, err != nil && err.Error() == "a: connection refused; b: read-only" && errors.Is(err, errDown) && errors.Is(err, ErrReadOnly), "got %v", err)
-		p := w.Problem()
-		assert.True(t, p != nil && p.Error() == err.Error(), "problem %v", p)
+		assert.Equal(t, "problem", fmt.Sprint(w.Problem()), err.Error())
 		w.used(t, "b", 1)
 
 		// The standby is promoted: at most refusedFor later sessions go there.
@@ -196,14 +194,12 @@ func TestSlowAnswer(t *testing.T) {
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
-				got, err := w.try(t.Context())
-				assert.True(t, got == 1, "session goes to %d: %v", got, err)
+				assert.Of(w.try(t.Context())).Equal(t, "session goes to", 1)
 			})
 		}
 		all.Wait()
 		assert.LessOrEqual(t, "took", time.Since(began), 3*time.Second)
-		n := len(w.asked)
-		assert.True(t, n <= 3, "asked %d times", n)
+		assert.LessOrEqual(t, "questions", len(w.asked), 3)
 	})
 }
 
@@ -223,8 +219,7 @@ func TestGone(t *testing.T) {
 	if got, err := w.try(t.Context()); got != -1 || !errors.Is(err, syscall.EMFILE) || !slices.Equal(w.tried, []int{0}) {
 		t.Errorf("session goes to %d (%v), tried %v", got, err, w.tried)
 	}
-	order := w.order()
-	assert.True(t, order[0] == 0, "order %v", order)
+	assert.Equal(t, "the first of the order", w.order()[0], 0)
 }
 
 // TestSilent: one that does not say in time whether it takes writes is given up, by all who wait for
@@ -239,14 +234,12 @@ func TestSilent(t *testing.T) {
 		for i := range 50 {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				got, err := w.try(t.Context())
-				assert.True(t, got == 1, "session goes to %d: %v", got, err)
+				assert.Of(w.try(t.Context())).Equal(t, "session goes to", 1)
 			})
 		}
 		all.Wait()
 		assert.LessOrEqual(t, "took", time.Since(began), each+time.Second)
-		p := w.Status()[0].Problem
-		assert.True(t, p != nil && p.Error() == "no answer within 10s", "problem %v", p)
+		assert.Equal(t, "problem", fmt.Sprint(w.Status()[0].Problem), "no answer within 10s")
 	})
 }
 
@@ -255,9 +248,7 @@ func TestSilent(t *testing.T) {
 func TestChecksAndSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(2, alike)
-		check := func() {
-			w.Check(t.Context(), each, 0, func(context.Context) error { return nil })
-		}
+		check := func() { w.Check(t.Context(), each, 0, func(context.Context) error { return nil }) }
 		w.down[0] = errDown // 1040, which the account does not get
 		w.goes(t, 1, []int{0, 1}, nil)
 		for range 60 {
@@ -314,7 +305,6 @@ func TestOnlyServerRefuses(t *testing.T) {
 		t.Errorf("it refuses: %v, problem %v", err, w.Problem())
 	}
 	w.down[0] = errDown
-	if _, err := w.try(t.Context()); err == nil || w.Problem() == nil {
-		t.Errorf("it is down: %v, problem %v", err, w.Problem())
-	}
+	_, err := w.try(t.Context())
+	assert.True(t, err != nil && w.Problem() != nil, "it is down: %v, problem %v", err, w.Problem())
 }

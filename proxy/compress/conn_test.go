@@ -272,8 +272,7 @@ func TestTurns(t *testing.T) {
 
 // TestIdle holds what a session keeps beside its connection while it waits.
 func TestIdle(t *testing.T) {
-	n := unsafe.Sizeof(Conn{})
-	assert.True(t, n <= 192, "a connection takes %d bytes, want 192 at most", n)
+	assert.LessOrEqual(t, "bytes of a connection", unsafe.Sizeof(Conn{}), 192)
 	c, _ := after(t, Zlib(), packets(t, Zlib(), 0, wire.AppendPacket(nil, 0, make([]byte, 1000)), 2000), commandNext)
 	_, err := io.ReadFull(c, make([]byte, 1004))
 	assert.True(t, err == nil && c.in.box == nil, "a buffer is held behind what was read: %v", err)
@@ -313,7 +312,6 @@ func FuzzCut(f *testing.F) {
 			}
 			return at
 		}
-		diff := cmp.Diff(find(b), find(slices.Collect(slices.Chunk(b, int(size)+1))...))
-		assert.True(t, diff == "", "%v", diff)
+		assert.NoDiff(t, "in pieces", cmp.Diff(find(b), find(slices.Collect(slices.Chunk(b, int(size)+1))...)))
 	})
 }

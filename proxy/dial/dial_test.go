@@ -93,9 +93,8 @@ func TestRace(t *testing.T) {
 				if c != nil {
 					got = c.(fakeConn).address
 				}
-				if got != tt.want || (err == nil) != (got != "") || took != tt.took || dialled != tt.dialled || closed != tt.closed {
-					t.Errorf("got %q (%v) in %v, dialled %s, closed %q; want %q in %v, %s, %q", got, err, took, dialled, closed, tt.want, tt.took, tt.dialled, tt.closed)
-				}
+				assert.True(t, got == tt.want && (err == nil) == (got != "") && took == tt.took && dialled == tt.dialled && closed == tt.closed,
+					"got %q (%v) in %v, dialled %s, closed %q; want %q in %v, %s, %q", got, err, took, dialled, closed, tt.want, tt.took, tt.dialled, tt.closed)
 				if err != nil && len(err.(Failed)) != len(names) { //nolint:errorlint // that is what it is
 					t.Errorf("error %v", err)
 				}

@@ -65,10 +65,7 @@ func TestSlowReader(t *testing.T) {
 	for _, tt := range []struct {
 		set TCP
 		cut bool
-	}{
-		{TCP{Keepalive: time.Second}, false},
-		{TCP{Keepalive: time.Second, UserTimeout: 2 * time.Second}, true},
-	} {
+	}{{TCP{Keepalive: time.Second}, false}, {TCP{Keepalive: time.Second, UserTimeout: 2 * time.Second}, true}} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		assert.Must(t, err)
 		defer l.Close()

@@ -3,6 +3,7 @@ package loop
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -166,8 +167,7 @@ func TestLeave(t *testing.T) {
 		slow.send(t, "c")
 		not(t, slow.turns)
 		close(release)
-		got := within(t, slow.turns)
-		assert.True(t, string(got) == "c", "leaves %v: %q was read behind the wait", leaves, got)
+		assert.Equal(t, fmt.Sprintf("leaves %v: read behind the wait", leaves), string(within(t, slow.turns)), "c")
 		if !leaves {
 			within(t, quick.turns)
 		}
@@ -207,9 +207,7 @@ func TestWaits(t *testing.T) {
 	for _, c := range "0123456789" {
 		reader.send(t, string(c))
 	}
-	if got := within(t, reader.turns); string(got) != "0123456789" {
-		t.Errorf("read %q", got)
-	}
+	assert.Equal(t, "read", string(within(t, reader.turns)), "0123456789")
 	got := make([]byte, len(big))
 	_, err := io.ReadFull(writer.peer, got)
 	assert.True(t, err == nil && bytes.Equal(got, big), "what a writer wrote piece by piece came otherwise: %v", err)
@@ -258,8 +256,7 @@ func TestHalves(t *testing.T) {
 	n, err := s.peer.Read(make([]byte, 1))
 	assert.True(t, n <= 0 && errors.Is(err, io.EOF), "read %d bytes: %v", n, err)
 	s.send(t, "still there")
-	got := within(t, s.turns)
-	assert.True(t, string(got) == "still there", "read %q", got)
+	assert.Equal(t, "read", string(within(t, s.turns)), "still there")
 }
 
 // TestFreed: a socket that was freed is not touched any more, also when the number of its socket and

@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -49,10 +51,7 @@ func TestQuestionsForgetNoTables(t *testing.T) {
 		name string
 		sees Watcher
 		want int
-	}{
-		{"the client's", nil, 1},
-		{"our own", &HiddenReply{Kind: HiddenAsk, Answer: &Answer{Done: make(chan struct{})}}, 0},
-	} {
+	}{{"the client's", nil, 1}, {"our own", &HiddenReply{Kind: HiddenAsk, Answer: &Answer{Done: make(chan struct{})}}, 0}} {
 		k := newTalk(t, 0, atOnce)
 		forgotten := 0
 		k.c.TablesChanged = func() { forgotten++ }
@@ -90,10 +89,40 @@ func TestQueueGivesBack(t *testing.T) {
 			q.push(Pending{status: uint16(i)})
 		}
 		for i := range n {
-			got := q.At(0).status
-			assert.MustTrue(t, got == uint16(i), "of %d, number %d comes as the %d.", n, got, i)
+			assert.MustEqual(t, fmt.Sprintf("of %d, number %d comes as", n, i), q.At(0).status, uint16(i))
 			q.Pop()
 		}
 		assert.True(t, len(q.ring) <= keptRing, "after %d commands there is room for %d", n, len(q.ring))
+	}
+}
+
+// What may concern a rule when not everything is known.
+func TestMayConcern(t *testing.T) {
+	for _, tt := range []struct {
+		schema, table string
+		known         Known
+		fold          bool
+		want          bool
+		charset       string
+	}{
+		{table: "orders", known: KnowAll, want: true},
+		{table: "other", known: KnowAll},
+		{schema: "shop", table: "orders", want: true},
+		{schema: "else", table: "orders"},
+		{table: "orders", want: true}, // in some schema it would
+		{table: "other"},
+		{table: "ORDERS", known: KnowAll},
+		{table: "ORDERS", known: KnowAll, fold: true, want: true},
+		{table: "", known: KnowAll, want: true}, // cannot be read
+		{table: "caf\xc3\xa9", known: KnowAll},
+		{table: "caf\xc3\xa9", known: KnowAll &^ KnowCharset, want: true},
+		{table: "caf\xc3\xa9", known: KnowAll, charset: "latin1", want: true}, // must be converted first
+		{table: "orders\xff", known: KnowAll, want: true},                     // which MySQL takes for orders
+	} {
+		k := newTalk(t, 0, atOnce)
+		k.c.state.Known, k.c.state.Charset = tt.known, cmp.Or(tt.charset, "utf8mb4")
+		k.requests.Rules = func() RuleBook { return RuleBook{List: relayRules, Fold: tt.fold} }
+		name := rewriter.Name{Schema: []byte(tt.schema), Table: []byte(tt.table)}
+		assert.Equal(t, fmt.Sprintf("%q.%q, known %06b, fold %v", tt.schema, tt.table, tt.known, tt.fold), k.requests.mayConcern(name), tt.want)
 	}
 }

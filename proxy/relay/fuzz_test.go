@@ -78,26 +78,22 @@ func FuzzRequests(f *testing.F) {
 		}
 		whole, cut := run(atOnce), run(randomly(seed))
 		for _, k := range []*talk{whole, cut} {
-			if !filled && k.refused == 0 && !k.requests.dropping && !bytes.Equal(append(bytes.Clone(k.toServer), k.client...), in) {
-				t.Errorf("%x went to the server as %x", in, k.toServer)
-			}
+			assert.True(t, filled || k.refused != 0 || k.requests.dropping || bytes.Equal(append(bytes.Clone(k.toServer), k.client...), in),
+				"%x went to the server as %x", in, k.toServer)
 			// A command without text is waited for up to maxNote.
-			most := max(k.requests.Limit, maxNote) + 2*wire.HeaderLen
-			assert.True(t, len(k.client) <= most, "%d bytes kept", len(k.client))
+			assert.LessOrEqual(t, "bytes kept", len(k.client), max(k.requests.Limit, maxNote)+2*wire.HeaderLen)
 		}
 		if whole.refused > 0 || cut.refused > 0 || whole.requests.dropping || cut.requests.dropping {
 			return // how much of such a command goes on before it is known to be too large is left open
 		}
 		// What is not whole may be forwarded in part or kept, as it arrives.
-		if n := min(len(whole.toServer), len(cut.toServer)); !bytes.Equal(whole.toServer[:n], cut.toServer[:n]) {
-			t.Errorf("at once %x, in pieces %x", whole.toServer, cut.toServer)
-		}
+		n := min(len(whole.toServer), len(cut.toServer))
+		assert.True(t, bytes.Equal(whole.toServer[:n], cut.toServer[:n]), "at once %x, in pieces %x", whole.toServer, cut.toServer)
 		if whole.requests.Left > 0 || len(whole.client) > 0 || len(cut.client) > 0 {
 			return
 		}
 		assert.True(t, fmt.Sprintf("%q", whole.held) == fmt.Sprintf("%q", cut.held), "held at once %q, in pieces %q", whole.held, cut.held)
-		a, b := whole.requestsOutcome(), cut.requestsOutcome()
-		assert.True(t, a == b, "at once %s; in pieces %s", a, b)
+		assert.Equal(t, "in pieces, not at once", cut.requestsOutcome(), whole.requestsOutcome())
 	})
 }
 
@@ -165,15 +161,12 @@ func FuzzReplies(f *testing.F) {
 		}
 		whole, cut := run(atOnce), run(randomly(seed))
 		assert.True(t, bytes.Equal(whole.toClient, cut.toClient), "at once %x, in pieces %x", whole.toClient, cut.toClient)
-		a, b := whole.repliesOutcome(), cut.repliesOutcome()
-		assert.True(t, a == b, "at once %s; in pieces %s", a, b)
+		assert.Equal(t, "in pieces, not at once", cut.repliesOutcome(), whole.repliesOutcome())
 		changes := caps&(1<<7) != 0
 		for i := 0; i+1 < len(sent) && i < 16; i += 2 {
 			p := fuzzPending(sent[i], sent[i+1])
 			changes = changes || p.SeqDelta != 0 || p.More || p.Watcher != nil
 		}
-		if !changes && !bytes.Equal(append(bytes.Clone(whole.toClient), whole.server...), in) {
-			t.Errorf("%x went to the client as %x", in, whole.toClient)
-		}
+		assert.True(t, changes || bytes.Equal(append(bytes.Clone(whole.toClient), whole.server...), in), "%x went to the client as %x", in, whole.toClient)
 	})
 }

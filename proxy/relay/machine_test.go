@@ -50,9 +50,7 @@ func byteByByte([]byte) int { return 1 }
 
 func randomly(seed uint64) cutter {
 	r := rand.New(rand.NewPCG(seed, 1))
-	return func(segment []byte) int {
-		return 1 + r.IntN(min(len(segment), 1<<r.IntN(6)))
-	}
+	return func(segment []byte) int { return 1 + r.IntN(min(len(segment), 1<<r.IntN(6))) }
 }
 
 // largeSegment is the size from which a segment is not worth cutting
@@ -94,9 +92,7 @@ func ways() map[string]cutter {
 }
 
 // testRules is the rule book of all machine tests: one table.
-func testRules() RuleBook {
-	return RuleBook{List: relayRules}
-}
+func testRules() RuleBook { return RuleBook{List: relayRules} }
 
 var relayRules = rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
 
@@ -114,14 +110,10 @@ func newTalk(t testing.TB, caps uint64, cut cutter) *talk {
 }
 
 // fromClient feeds a segment from the client.
-func (k *talk) fromClient(segment []byte) {
-	k.feed(segment, &k.client, k.takeClient)
-}
+func (k *talk) fromClient(segment []byte) { k.feed(segment, &k.client, k.takeClient) }
 
 // fromServer feeds a segment from the server.
-func (k *talk) fromServer(segment []byte) {
-	k.feed(segment, &k.server, k.takeServer)
-}
+func (k *talk) fromServer(segment []byte) { k.feed(segment, &k.server, k.takeServer) }
 
 func (k *talk) feed(segment []byte, buf *[]byte, take func()) {
 	cut := k.cut

@@ -22,7 +22,7 @@ func TestNative(t *testing.T) {
 	unnamed := func(e Expect) Expect { e.Unnamed = true; return e }
 	const load = "Records: 3  Deleted: 0  Skipped: %d  Warnings: 0"
 	const dup = "Records: 3  Duplicates: %d  Warnings: 0"
-	tests := []struct {
+	for _, tt := range []struct {
 		name               string
 		e                  Expect
 		affected, insertID uint64
@@ -75,8 +75,7 @@ func TestNative(t *testing.T) {
 		{name: "own ODKU, updated", e: gen(FormOwnUpdate, 1), affected: 2, insertID: 50, want: native{InsertID: 50, Last: LastUnknown}},
 		{name: "own ODKU, left as it was", e: gen(FormOwnUpdate, 1), affected: 0, insertID: 50, want: native{InsertID: 50, Last: LastUnknown}},
 		{name: "own ODKU, inserted", e: gen(FormOwnUpdate, 1), affected: 1, want: native{InsertID: 77, Last: lastMustBe, LastID: 77}},
-	}
-	for _, tt := range tests {
+	} {
 		payload := append(relayOkPayload(tt.affected, tt.insertID, 2), tt.info...)
 		ok, valid := wire.ParseOK(payload, 0)
 		tt.e.FoundRows = tt.found
@@ -96,7 +95,7 @@ func TestNativeAnswered(t *testing.T) {
 	own.HasExplicit, own.Explicit = true, 600
 	packet := update
 	packet.Packet = true
-	tests := []struct {
+	for _, tt := range []struct {
 		name     string
 		e        Expect
 		ask      question
@@ -114,8 +113,7 @@ func TestNativeAnswered(t *testing.T) {
 		{"ODKU, some found and left", found, AskStored, nil, 4, native{InsertID: 50, Last: lastMustStay}},
 		{"own ODKU, the last row brought its id", own, AskStored, &sixHundred, 3, native{InsertID: 50, Last: LastUnknown}},
 		{"packet", packet, AskStored, &seventyEight, 5, native{InsertID: 78, Last: lastHere, LastID: 78}},
-	}
-	for _, tt := range tests {
+	} {
 		ok := wire.OK{AffectedRows: tt.affected, InsertID: 50}
 		assert.Equal(t, tt.name, tt.e.Answered(tt.ask, &ok, tt.id), tt.want)
 	}

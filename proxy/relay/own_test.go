@@ -11,6 +11,7 @@ import (
 	"idproxy/integration/assert"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
+	"idproxy/rule"
 )
 
 // A session keeps the texts of its statements up to a bound, and counts those that it has.
@@ -24,9 +25,8 @@ func TestOwnTextsAreBounded(t *testing.T) {
 	e := made(maxOwnTexts + 1)
 	assert.True(t, !e.Own.Kept && c.Prepared.texts.Load() == 0, "one that is too large: kept %t, %d bytes", e.Own.Kept, c.Prepared.texts.Load())
 	first, second, third := made(maxOwnTexts/2), made(maxOwnTexts/2), made(1)
-	if !first.Own.Kept || !second.Own.Kept || third.Own.Kept || c.Prepared.texts.Load() != maxOwnTexts {
-		t.Errorf("kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts.Load())
-	}
+	assert.True(t, first.Own.Kept && second.Own.Kept && !third.Own.Kept && c.Prepared.texts.Load() == maxOwnTexts,
+		"kept %t %t %t, %d bytes", first.Own.Kept, second.Own.Kept, third.Own.Kept, c.Prepared.texts.Load())
 	c.Prepared.dropText(third)
 	c.Prepared.dropText(first)
 	e = made(1)
@@ -61,13 +61,27 @@ func FuzzTypes(f *testing.F) {
 				want = append(want, p.Type)
 			}
 		}
-		if err == nil && (!whole || !slices.Equal(e.Types, want)) {
-			t.Errorf("%x: types %v, %t, want %v", payload, e.Types, whole, want)
-		}
+		assert.True(t, err != nil || whole && slices.Equal(e.Types, want), "%x: types %v, %t, want %v", payload, e.Types, whole, want)
 		for cut := range payload {
 			if before := (&Prepared{Params: n}); cut > 0 && before.noteTypes(bytes.Clone(payload[:cut]), caps) && whole && !slices.Equal(before.Types, e.Types) {
 				t.Errorf("%x: types %v of %d bytes, %v of all", payload, before.Types, cut, e.Types)
 			}
 		}
 	})
+}
+
+// What is kept of such texts is bounded, and what is not kept is no reason to refuse while the
+// rules are the same.
+func TestPassedTextsAreBounded(t *testing.T) {
+	var p passedNames
+	assert.True(t, !p.MayInsert(rule.NewList([]rule.Rule{{Schema: "shop", Table: "*", Column: "id", Source: "s"}})), "a rule for any table concerns texts that there are not")
+	rules := func() *rule.List {
+		return rule.NewList([]rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}})
+	}
+	same := rules()
+	for n := range 1000 {
+		p.Add([]byte("PREPARE s FROM 'SELECT "+strings.Repeat("x", n)+"'"), same)
+	}
+	assert.True(t, len(p.texts) <= maxPassed, "%d bytes are kept", len(p.texts))
+	assert.True(t, !p.MayInsert(same) && p.MayInsert(rules()), "under the same rules: %t, after a reload: %t; want false, true", p.MayInsert(same), p.MayInsert(rules()))
 }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +44,7 @@ func explicit(result int, id uint64) Expect {
 // packet grows or shrinks with it.
 func TestInsertIDPatched(t *testing.T) {
 	const big = 1 << 40
-	tests := []struct {
+	for _, tt := range []struct {
 		name             string
 		server, expected uint64 // insert ids
 		affected         uint64
@@ -59,8 +60,7 @@ func TestInsertIDPatched(t *testing.T) {
 		{name: "explicit id on a plain column", server: 0, expected: 1<<64 - 5, affected: 1, want: 1<<64 - 5},
 		{name: "no row went in", server: 9, expected: 77, affected: 0, want: 0},
 		{name: "many rows", server: 0, expected: 1000, affected: 70000, want: 1000},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
 				k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(generated(0, tt.expected))})
@@ -81,8 +81,7 @@ func TestInsertIDPatched(t *testing.T) {
 func TestInsertIDPatchedByResult(t *testing.T) {
 	const more = mysql.SERVER_MORE_RESULTS_EXISTS
 	eachWay(t, 0, func(k *talk) {
-		k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(
-			generated(1, 300), explicit(3, 9))})
+		k.sent(Pending{Reply: ReplyResult, Watcher: insertReply(generated(1, 300), explicit(3, 9))})
 		k.fromServer(relayPacket(1, relayOkPayload(1, 5, more)))
 		k.fromServer(relayPacket(2, relayOkPayload(2, 0, more)))
 		k.fromServer(relayPacket(3, []byte{1}))
@@ -339,8 +338,7 @@ func TestQueue(t *testing.T) {
 			next++
 		}
 		for q.Len > round%3 {
-			got := q.At(0).SeqDelta
-			assert.MustTrue(t, got == want, "round %d: %d comes first; want %d", round, got, want)
+			assert.MustEqual(t, fmt.Sprintf("round %d: the first", round), q.At(0).SeqDelta, want)
 			q.Pop()
 			want++
 		}

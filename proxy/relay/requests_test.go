@@ -33,7 +33,7 @@ func trackOK(info string) []byte {
 // What commands do to the state that is tracked, once their replies are there.
 func TestStateEffects(t *testing.T) {
 	ok, fails := relayOkPayload(0, 0, 2), clienterr.Payload(relayTestError(1064))
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		command []byte
 		reply   []byte
@@ -61,15 +61,12 @@ func TestStateEffects(t *testing.T) {
 		{name: "a function that is not known", command: relayQuery("SELECT a, f(b)"), reply: ok, lost: KnowNumbers, schema: "shop"},
 		{name: "functions that are", command: relayQuery("SELECT COUNT(*), UPPER('a')"), reply: ok, schema: "shop"},
 		{name: "COM_DROP_DB", command: relayCommand(append([]byte{6}, "other"...)...), reply: ok, schema: "shop", changed: true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, uint64(mysql.CLIENT_SECURE_CONNECTION), func(k *talk) {
 				k.exchange(tt.command, tt.reply)
 				s := &k.c.state
-				if k.c.pending.Len != 0 || k.c.Phase() != PhaseCommands {
-					k.t.Fatalf("%d pending, phase %d", k.c.pending.Len, k.c.Phase())
-				}
+				assert.MustTrue(k.t, k.c.pending.Len == 0 && k.c.Phase() == PhaseCommands, "%d pending, phase %d", k.c.pending.Len, k.c.Phase())
 				// What comes in pieces may be forgotten without need.
 				got, exact := KnowAll&^s.Known, strings.HasSuffix(k.t.Name(), "at_once")
 				assert.True(k.t, tt.lost&^got == 0 && (!exact || got == tt.lost), "forgot %06b; want %06b", got, tt.lost)
@@ -89,9 +86,8 @@ func TestStateLearned(t *testing.T) {
 	k.exchange(relayQuery("SELECT 1"), relayOkPayload(0, 0, mysql.SERVER_STATUS_IN_TRANS))
 	assert.True(t, s.InTrans && !k.c.Leave() && s.Known == KnowAll, "status bits: %+v", s)
 	k.exchange(relayQuery("SET NAMES sjis, sql_mode = 'ANSI_QUOTES'"), trackOK("\x01\x06\x05other\x00\x1a\x14character_set_client\x04sjis\x00\x15\x08sql_mode\x0bANSI_QUOTES"))
-	if string(s.Schema) != "other" || !s.Mode.ANSIQuotes || s.Mode.NoBackslashEscapes || s.Known != KnowAll&^KnowNumbers&^KnowUTF8 {
-		t.Errorf("tracked: schema %q, mode %+v, known %06b", s.Schema, s.Mode, s.Known)
-	}
+	assert.True(t, string(s.Schema) == "other" && s.Mode.ANSIQuotes && !s.Mode.NoBackslashEscapes && s.Known == KnowAll&^KnowNumbers&^KnowUTF8,
+		"tracked: schema %q, mode %+v, known %06b", s.Schema, s.Mode, s.Known)
 	k.exchange(relayQuery("SELECT 1"), trackOK("\x01\x09"))
 	assert.True(t, s.Known == knowNothing, "malformed tracking left %06b known", s.Known)
 	k = newTalk(t, caps, atOnce)
@@ -112,7 +108,7 @@ func TestLastID(t *testing.T) {
 	ok := relayOkPayload(1, 0, 2)
 	ours := insertReply(generated(0, 70))
 	own := insertReply(explicit(0, 9))
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		sent  Pending
 		reply []byte
@@ -131,8 +127,7 @@ func TestLastID(t *testing.T) {
 		{name: "hidden", sent: Pending{Reply: ReplyResult, Watcher: &HiddenReply{Kind: HiddenPay}}, reply: relayOkPayload(0, 5, 2), want: LastID{Value: 5, Known: true}},
 		{name: "reset", sent: Pending{Reply: ReplyOne, Touch: touchReset}, reply: ok, want: LastID{Known: true}},
 		{name: "reset that fails", sent: Pending{Reply: ReplyOne, Touch: touchReset}, reply: clienterr.Payload(relayTestError(1)), want: LastID{Value: 5, Known: true}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachWay(t, 0, func(k *talk) {
 				k.c.state.LastID = LastID{Value: 5, Known: true}
@@ -147,7 +142,7 @@ func TestLastID(t *testing.T) {
 // While LAST_INSERT_ID() is owed, what can read it is held, so that it can be
 // paid first.
 func TestOwedHolds(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		command []byte
 		held    bool
 	}{
@@ -159,8 +154,7 @@ func TestOwedHolds(t *testing.T) {
 		{command: relayQuery("INSERT INTO other VALUES (1)"), held: true},
 		{command: relayQuery("INSERT INTO other VALUES (LAST_INSERT_ID())"), held: true},
 		{command: relayCommand([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00")...), held: true},
-	}
-	for _, tt := range tests {
+	} {
 		eachWay(t, 0, func(k *talk) {
 			k.c.state.LastID = LastID{Value: 5, Known: true, Owed: true}
 			k.c.Prepared.ByNumber = map[uint32]*Prepared{1: {Reads: true}}
@@ -203,7 +197,7 @@ func TestNoAllocations(t *testing.T) {
 		relayPacket(1, []byte{1}), relayPacket(2, []byte("\x03def")), relayPacket(3, []byte{0xfe, 0, 0, 2, 0}),
 		relayPacket(4, []byte("\x01a")), relayPacket(5, []byte("\x01b")), relayPacket(6, []byte{0xfe, 0, 0, 2, 0}),
 	}, nil)
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		command []byte
 		reply   []byte
@@ -214,8 +208,7 @@ func TestNoAllocations(t *testing.T) {
 		{name: "INSERT into another schema", command: relayQuery("INSERT INTO `else`.`orders` (a) VALUES (1)"), reply: relayPacket(1, relayOkPayload(1, 7, 2))},
 		{name: "execute", command: relayCommand([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00")...), reply: relayPacket(1, relayOkPayload(1, 0, 2))},
 		{name: "ping", command: relayCommand(0x0e), reply: relayPacket(1, relayOkPayload(0, 0, 2))},
-	}
-	for _, tt := range tests {
+	} {
 		k := newTalk(t, 0, atOnce)
 		counted := &stats.Commands{}
 		k.requests.Commands = counted
@@ -272,8 +265,23 @@ func TestLoginSchema(t *testing.T) {
 			t.Errorf("the server tells %q: %q, known %q", told, got, s.KnownSchema())
 		}
 		s.forget(KnowSchema)
-		if got := s.LoginSchema(); got != nil {
-			t.Errorf("another schema may have been chosen: %q", got)
-		}
+		got := s.LoginSchema()
+		assert.True(t, got == nil, "another schema may have been chosen: %q", got)
 	}
+}
+
+// An execution of the statement prepared last, when that was refused here,
+// must not reach the server: it would execute an older statement.
+func TestExecuteOfARefusedStatement(t *testing.T) {
+	const last, first = "\x17\xff\xff\xff\xff\x00\x01\x00\x00\x00", "\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"
+	eachWay(t, 0, func(k *talk) {
+		k.requests.Last = &Prepared{Kind: decidedOn{}}
+		k.fromClient(relayCommand([]byte(first)...))
+		assert.True(k.t, len(k.held) == 0, "an execution of another statement is held")
+		k.fromClient(relayCommand([]byte(last)...))
+		assert.True(k.t, len(k.held) == 1 && k.held[0] == last, "held %q, want the execution", k.held)
+		k.fromClient(relayCommand([]byte("\x16SELECT 1")...))
+		k.fromClient(relayCommand([]byte(last)...))
+		assert.True(k.t, len(k.held) == 1, "an execution of a statement that was prepared since is held")
+	})
 }

@@ -224,9 +224,8 @@ func (tr *trace) check(t *testing.T, way string, cut cutter) {
 	diff(t, way+": to the client", k.toClient, tr.toClient)
 	assert.True(t, fmt.Sprintf("%.200q", k.held) == fmt.Sprintf("%.200q", tr.held) && len(k.held) == len(tr.held), "%s: held %.200q; want %.200q", way, k.held, tr.held)
 	assert.True(t, k.refused == tr.refused, "%s: %d commands refused as too large; want %d", way, k.refused, tr.refused)
-	if k.c.pending.Len != tr.pending || k.c.Phase() != tr.phase {
-		t.Errorf("%s: %d replies pending, phase %d; want %d, %d", way, k.c.pending.Len, k.c.Phase(), tr.pending, tr.phase)
-	}
+	assert.True(t, k.c.pending.Len == tr.pending && k.c.Phase() == tr.phase,
+		"%s: %d replies pending, phase %d; want %d, %d", way, k.c.pending.Len, k.c.Phase(), tr.pending, tr.phase)
 	assert.True(t, len(k.client) == 0 && len(k.server) == 0, "%s: bytes kept at the end: %.40q, %.40q", way, k.client, k.server)
 }
 

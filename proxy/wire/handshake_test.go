@@ -39,7 +39,7 @@ const (
 )
 
 func TestParseGreeting(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		in      []byte
 		want    *Greeting
@@ -66,8 +66,7 @@ func TestParseGreeting(t *testing.T) {
 		{name: "protocol 9", in: append([]byte{9}, greeting("3.20", 0, "")[1:]...)},
 		{name: "version without NUL", in: []byte("\x0a8.4.0")},
 		{name: "cut off", in: greeting("8.4.0", mysqlCaps, "")[:37]},
-	}
-	for _, tt := range tests {
+	} {
 		got, err := ParseGreeting(tt.in)
 		if tt.want != nil {
 			tt.want.Scramble = []byte("scramblesecond scram")
@@ -76,9 +75,7 @@ func TestParseGreeting(t *testing.T) {
 			t.Errorf("%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
 			continue
 		}
-		if err == nil && got.MariaDB() != tt.mariaDB {
-			t.Errorf("%s: MariaDB() = %v", tt.name, got.MariaDB())
-		}
+		assert.True(t, err != nil || got.MariaDB() == tt.mariaDB, "%s: MariaDB() is not %v", tt.name, tt.mariaDB)
 	}
 }
 
@@ -106,7 +103,7 @@ func TestParseResponse(t *testing.T) {
 		lenenc = plugin | uint64(mysql.CLIENT_PLUGIN_AUTH_LENENC_CLIENT_DATA)
 		tls    = plugin | uint64(mysql.CLIENT_SSL)
 	)
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		in      []byte
 		tlsCaps uint64
@@ -140,8 +137,7 @@ func TestParseResponse(t *testing.T) {
 		{name: "user without NUL", in: response(plain, "app")},
 		{name: "auth data cut off", in: response(plain, "app\x00", "\x05ab")},
 		{name: "protocol before 4.1", in: response(uint64(mysql.CLIENT_LONG_PASSWORD), "app\x00", "\x00")},
-	}
-	for _, tt := range tests {
+	} {
 		got, err := ParseResponse(tt.in, tt.tlsCaps)
 		diff := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Response{}))
 		assert.True(t, diff == "" && (err == nil) == (tt.want != nil), "%s: error %v, difference (-want +got):\n%s", tt.name, err, diff)
@@ -179,8 +175,7 @@ func TestBlank(t *testing.T) {
 			r := assert.Of(ParseResponse(tt.in, 0)).Must(t)
 			r.Blank()
 		}
-		diff := cmp.Diff(tt.want, tt.in)
-		assert.True(t, diff == "", "(-want +got):\n%s", diff)
+		assert.NoDiff(t, "blanked", cmp.Diff(tt.want, tt.in))
 	}
 }
 

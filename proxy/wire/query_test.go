@@ -15,7 +15,7 @@ func TestQueryText(t *testing.T) {
 	// Attributes as MySQL's client sends them: count, set count, NULL bitmap,
 	// bind flag, types with names, values.
 	const two = "\x02\x01\x00\x01" + "\xfd\x00\x01a" + "\x08\x80\x01b" + "\x03xyz" + "\x01\x02\x03\x04\x05\x06\x07\x08"
-	tests := []struct {
+	for _, tt := range []struct {
 		name, in string
 		caps     uint64
 		want     string
@@ -37,8 +37,7 @@ func TestQueryText(t *testing.T) {
 		{name: "no bind flag", in: "\x03\x01\x01\x00\x00\xfd\x00\x01a\x01xSELECT 1", caps: attributes, bad: true},
 		{name: "count beyond the packet", in: "\x03\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01xx", caps: attributes, bad: true},
 		{name: "value beyond the packet", in: "\x03\x01\x01\x00\x01\xfd\x00\x01a\x09x", caps: attributes, bad: true},
-	}
-	for _, tt := range tests {
+	} {
 		at, ok := QueryText([]byte(tt.in), tt.caps)
 		assert.True(t, ok != tt.bad && (!ok || tt.in[at:] == tt.want), "%s: QueryText(%q) = %d, %v; want %q, %v", tt.name, tt.in, at, ok, tt.want, !tt.bad)
 	}
@@ -46,7 +45,7 @@ func TestQueryText(t *testing.T) {
 
 func TestParsePrepared(t *testing.T) {
 	const least = "\x00\x01\x00\x00\x00\x02\x00\x03\x00\x00\x00\x00"
-	tests := []struct {
+	for _, tt := range []struct {
 		in   string
 		want Prepared
 		ok   bool
@@ -56,8 +55,7 @@ func TestParsePrepared(t *testing.T) {
 		{in: least + "\x00", want: Prepared{ID: 1, Columns: 2, Params: 3}, ok: true},
 		{in: least[:11]},
 		{in: ""},
-	}
-	for _, tt := range tests {
+	} {
 		got, ok := ParsePrepared([]byte(tt.in))
 		assert.True(t, ok == tt.ok && (!ok || got == tt.want), "ParsePrepared(%q) = %+v, %v; want %+v, %v", tt.in, got, ok, tt.want, tt.ok)
 	}

@@ -107,16 +107,12 @@ func TestComparisonHasTeeth(t *testing.T) {
 	} {
 		s := &rewriter.Statement{Text: []byte(tt.before), Rules: []*rule.Rule{anyTable}, Table: table, Mode: rewriter.Mode{MariaDB: true}}
 		p := new(rewriter.Plan)
-		if err := p.Read(s); err != nil {
-			t.Errorf("%s: %v", tt.before, err)
-			continue
-		}
+		assert.Must(t, p.Read(s), tt.before)
 		ids := make([]uint64, p.Columns[0].Generated)
 		for i := range ids {
 			ids[i] = 77 + uint64(i)
 		}
-		got := p.Append(nil, s.Text, [][]uint64{ids})
-		assert.True(t, string(got) == tt.fine, "%s\n gives %s\n want  %s", tt.before, got, tt.fine)
+		assert.Equal(t, tt.before, string(p.Append(nil, s.Text, [][]uint64{ids})), tt.fine)
 		for i, after := range append([]string{tt.fine}, tt.wrong...) {
 			err := compareTexts(s, p, after, [][]uint64{ids})
 			assert.True(t, (err == nil) == (i == 0), "%s\n gives %s\n %v", tt.before, after, err)
@@ -215,8 +211,7 @@ func TestReduce(t *testing.T) {
 		{"INSERT INTO t SET a=/**/1 -- x", "INSERT INTO t SET a= 1"},
 	} {
 		s, p := read(t, tt.in)
-		got := string(p.Reduce(s).Text)
-		assert.True(t, strings.TrimSpace(got) == tt.want, "%.60s gives %q, want %q", tt.in, got, tt.want)
+		assert.Equal(t, fmt.Sprintf("%.60s", tt.in), strings.TrimSpace(string(p.Reduce(s).Text)), tt.want)
 	}
 	s := &rewriter.Statement{Text: []byte("INSERT INTO t (a\x95\x5C) VALUES ('\x95\x5C')"), Mode: rewriter.Mode{Charset: rewriter.SJIS}, Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
@@ -230,11 +225,9 @@ func TestReaderOfMuch(t *testing.T) {
 	text := bytes.Repeat([]byte("(1,'some text that is repeated'),"), 200_000)
 	s, p := read(t, "INSERT INTO t (a,b) VALUES "+string(text[:len(text)-1]))
 	r := New(100)
-	if err := r.Check(s, p); err != nil || r.Agreed.Load() != 1 {
-		t.Fatalf("%v, agreed %d", err, r.Agreed.Load())
-	}
-	got := p.Reduce(s)
-	assert.True(t, len(got.Text) <= 100, "reduced to %d bytes", len(got.Text))
+	err := r.Check(s, p)
+	assert.MustTrue(t, err == nil && r.Agreed.Load() == 1, "%v, agreed %d", err, r.Agreed.Load())
+	assert.LessOrEqual(t, "bytes that are left", len(p.Reduce(s).Text), 100)
 }
 
 // Nesting and width that servers may refuse must not hold the proxy up, nor end it.
@@ -277,9 +270,7 @@ func TestKnownShapesAllocateNothing(t *testing.T) {
 	s, p := read(t, "INSERT INTO t (a,b) VALUES (1,'x'),(NOW(),2)")
 	r := New(100)
 	if n := testing.AllocsPerRun(100, func() {
-		if err := r.Check(s, p); err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, r.Check(s, p))
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
@@ -288,24 +279,79 @@ func TestKnownShapesAllocateNothing(t *testing.T) {
 func BenchmarkCheck(b *testing.B) {
 	s := &rewriter.Statement{Text: []byte("INSERT INTO orders (customer, amount, note, created) VALUES (1, 2.5, 'x', NOW())"), Rules: []*rule.Rule{anyTable}}
 	p := new(rewriter.Plan)
-	if err := p.Read(s); err != nil {
-		b.Fatal(err)
-	}
+	assert.Must(b, p.Read(s))
 	b.Run("known", func(b *testing.B) {
 		r := New(100)
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := r.Check(s, p); err != nil {
-				b.Fatal(err)
-			}
+			assert.Must(b, r.Check(s, p))
 		}
 	})
 	b.Run("new", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := New(1).Check(s, p); err != nil {
-				b.Fatal(err)
-			}
+			assert.Must(b, New(1).Check(s, p))
 		}
 	})
+}
+
+// TestWideComparisonHasTeeth holds wrong texts against the comparison of ids that are no numbers.
+func TestWideComparisonHasTeeth(t *testing.T) {
+	const (
+		one, two = "'00000000-0000-0001-0000-000000000002'", "'00000000-0000-0003-0000-000000000004'"
+		bytes    = "X'00000000000000010000000000000002'"
+	)
+	ids := [][]uint64{{1, 2, 3, 4}}
+	for _, tt := range []struct {
+		before, fine string
+		binary       bool
+		wrong        []string
+	}{
+		{before: "INSERT INTO t (a) VALUES (1),(2)", fine: "INSERT INTO t (a,`pid`) VALUES (1," + one + "),(2," + two + ")", wrong: []string{
+			"INSERT INTO t (a,`pid`) VALUES (1," + two + "),(2," + one + ")",
+			"INSERT INTO t (a,`pid`) VALUES (1," + one + "),(2," + one + ")",
+			"INSERT INTO t (a,`pid`) VALUES (1," + one + "),(2,NULL)",
+			"INSERT INTO t (a,`pid`) VALUES (1," + one + "),(2,IFNULL(NULL," + two + "))",
+			"INSERT INTO t (a) VALUES (1),(2)",
+			"INSERT INTO t (a,`pid`) VALUES (1,1),(2,3)",
+			"INSERT INTO t (a,`pid`) VALUES (" + one + ",1),(" + two + ",2)",
+		}},
+		{before: "INSERT INTO t (pid,a) VALUES (NULL,1),('x',2)", fine: "INSERT INTO t (pid,a) VALUES (" + one + ",1),('x',2)", wrong: []string{
+			"INSERT INTO t (pid,a) VALUES (NULL,1),('x',2)",
+			"INSERT INTO t (pid,a) VALUES (NULL,1),(" + one + ",2)",
+			"INSERT INTO t (pid,a) VALUES (" + one + ",1),(" + two + ",2)",
+			"INSERT INTO t (pid,a) VALUES (" + one + ",1),('y',2)",
+			"INSERT INTO t (pid,a) VALUES (" + one + "," + two + "),('x',2)",
+			"INSERT INTO t (pid,a) VALUES (LAST_INSERT_ID(1),1),('x',2)",
+		}},
+		{before: "INSERT INTO t (pid,a) VALUES (f(1),DEFAULT)", fine: "INSERT INTO t (pid,a) VALUES (IFNULL(f(1)," + one + "),DEFAULT)", wrong: []string{
+			"INSERT INTO t (pid,a) VALUES (f(1),DEFAULT)",
+			"INSERT INTO t (pid,a) VALUES (" + one + ",DEFAULT)",
+			"INSERT INTO t (pid,a) VALUES (IFNULL(" + one + ",f(1)),DEFAULT)",
+			"INSERT INTO t (pid,a) VALUES (IFNULL(f(2)," + one + "),DEFAULT)",
+			"INSERT INTO t (pid,a) VALUES (IFNULL(f(1),'other'),DEFAULT)",
+			"INSERT INTO t (pid,a) VALUES (NULLIF(f(1)," + one + "),DEFAULT)",
+			"INSERT INTO t (pid,a) VALUES (IFNULL(f(1)," + one + "),IFNULL(DEFAULT," + one + "))",
+		}},
+		{before: "INSERT INTO t SET pid=DEFAULT", fine: "INSERT INTO t SET pid=" + bytes, binary: true, wrong: []string{
+			"INSERT INTO t SET pid=X'00000000000000010000000000000003'",
+			"INSERT INTO t SET pid=DEFAULT",
+		}},
+	} {
+		pid := rule.Column{Name: "pid", Text: true, Length: 36}
+		if tt.binary {
+			pid = rule.Column{Name: "pid", Text: true, Bytes: true, Length: 16}
+		}
+		s := &rewriter.Statement{
+			Text: []byte(tt.before), Rules: []*rule.Rule{{Schema: "*", Table: "*", Column: "pid", IDs: rule.UUID}},
+			Table: &rule.Table{Columns: []rule.Column{pid, {Name: "a"}}},
+		}
+		p := new(rewriter.Plan)
+		assert.Must(t, p.Read(s), tt.before)
+		assert.Equal(t, tt.before, string(p.Append(nil, s.Text, ids)), tt.fine)
+		for i, after := range append([]string{tt.fine}, tt.wrong...) {
+			err := compareTexts(s, p, after, ids)
+			assert.True(t, (err == nil) == (i == 0), "%s\n gives %s\n %v", tt.before, after, err)
+		}
+	}
 }
