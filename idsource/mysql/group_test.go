@@ -24,8 +24,7 @@ func databases(t *testing.T, n int) []string {
 	var dsns []string
 	for i := range n {
 		name := fmt.Sprintf("group%d", i)
-		assert.Must(t, shared.exec("DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name,
-			"GRANT ALL ON "+name+".* TO idproxy@'127.0.0.1'"))
+		assert.Must(t, shared.exec("DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name, "GRANT ALL ON "+name+".* TO idproxy@'127.0.0.1'"))
 		dsns = append(dsns, strings.Replace(shared.dsn(), "/idproxy", "/"+name, 1))
 	}
 	return dsns
@@ -41,9 +40,7 @@ func newGroup(t *testing.T, dsns []string, block uint64) *Group {
 
 func newGroupSegment(t *testing.T, g *Group, step uint64) *segment.Segment {
 	t.Helper()
-	src, err := segment.New(segment.Config{
-		Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: aMinute,
-	})
+	src, err := segment.New(segment.Config{Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: aMinute})
 	assert.Must(t, err)
 	t.Cleanup(func() { _ = src.Close(context.Background()) })
 	return src

@@ -203,11 +203,7 @@ func TestShared(t *testing.T) {
 			w := startFor(t, kind)
 			db := assert.Of(sql.Open("mysql", w.DSN("idproxy"))).Must(t)
 			t.Cleanup(func() { _ = db.Close() })
-			for _, s := range []shares{
-				{dialect: Leaf, every: 1},
-				{dialect: Tinyid, every: 1},
-				{dialect: Tinyid, every: 3, of: 2},
-			} {
+			for _, s := range []shares{{dialect: Leaf, every: 1}, {dialect: Tinyid, every: 1}, {dialect: Tinyid, every: 3, of: 2}} {
 				s.dsn, s.db, s.step = w.DSN("idproxy"), db, 10+want/10_000
 				seen := s.mix(t, want)
 				if seen.twice.Load()+seen.alien.Load()+seen.beyond.Load() > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 )
 
@@ -295,4 +296,14 @@ func TestServerWentBack(t *testing.T) {
 	again := newSegment(t, s, aMinute)
 	err = again.Admit(t.Context(), "shop.orders.id", 5000)
 	assert.True(t, errors.Is(err, idsource.Behind), "Admit after a restart: %v, want kind Behind", err)
+}
+
+func TestNotes(t *testing.T) {
+	for name, dsn := range dsns() {
+		t.Run(name, func(t *testing.T) {
+			one, other := newStore(t, dsn), newStore(t, dsn)
+			assert.Of(one.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_note")).Must(t)
+			sourcetest.Notes(t, one.Notes(), other.Notes())
+		})
+	}
 }

@@ -94,9 +94,7 @@ func TestWorkers(t *testing.T) {
 			w.nameHolds(clock)
 			holders.Contract(t, w.open, clock, "", 300)
 			t.Run("side by side", func(t *testing.T) { holders.Zombie(t, w.open(), w.job("zombie")) })
-			t.Run("restart", func(t *testing.T) {
-				holders.Restart(t, w.open(), w.job("restart"), w.pause)
-			})
+			t.Run("restart", func(t *testing.T) { holders.Restart(t, w.open(), w.job("restart"), w.pause) })
 			t.Run("restored", func(t *testing.T) {
 				holders.Restored(t, w.job("restored"), holders.Place{
 					Open:    w.open,

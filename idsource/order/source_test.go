@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"idproxy/idsource"
 	"idproxy/idsource/access"
 	"idproxy/idsource/resp"
@@ -450,3 +452,5 @@ func TestReady(t *testing.T) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -2,7 +2,9 @@ package redis
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -153,4 +155,22 @@ func moveSlot(t *testing.T, c *servers.RedisCluster, from, to *servers.Redis, ke
 	for _, r := range append([]*servers.Redis{to}, c.Nodes...) {
 		do(r, "CLUSTER", "SETSLOT", slot, "NODE", id(to))
 	}
+}
+
+// TestAlert: whoever writes to a server that has refused the certificate is told so, and not of a
+// reset.
+func TestAlert(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	s.StartTLS()
+	defer s.Close()
+	c, err := dialTLS(&tls.Config{InsecureSkipVerify: true})(context.Background(), "tcp", s.Listener.Addr().String())
+	assert.Must(t, err)
+	defer c.Close()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err = c.Write([]byte("PING\r\n")); err != nil {
+			break
+		}
+	}
+	assert.Fails(t, "the error", err, "remote error: tls: ")
 }

@@ -153,10 +153,7 @@ func TestSegmentClose(t *testing.T) {
 		name  string
 		later bool // another process has reserved since
 		want  uint64
-	}{
-		{"newest", false, 8},
-		{"not the newest", true, 201},
-	} {
+	}{{"newest", false, 8}, {"not the newest", true, 201}} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := newFaultStore()
 			s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})

@@ -29,9 +29,7 @@ const (
 func newScrambled(t testing.TB, st *faultStore, s *scramble.Scramble, c Config) *Scrambled {
 	t.Helper()
 	c.Name, c.Store = "order_id", st
-	one, err := NewScrambled(c, s, func(context.Context) ([]string, error) {
-		return slices.Collect(maps.Keys(st.snapshot())), nil
-	})
+	one, err := NewScrambled(c, s, func(context.Context) ([]string, error) { return slices.Collect(maps.Keys(st.snapshot())), nil })
 	assert.Must(t, err)
 	t.Cleanup(func() { _ = one.Close(context.Background()) }) // some tests leave the store down
 	return one
@@ -157,9 +155,7 @@ func TestScrambledJoins(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			st := newFaultStore()
 			st.keys["order_id"+by.Name()] = idsource.Position{Next: 500, Used: true}
-			s := newScrambled(t, st, by, Config{Begin: func(context.Context, Beginning) (Greatest, error) {
-				return Greatest{tt.top, "t.id"}, nil
-			}})
+			s := newScrambled(t, st, by, Config{Begin: func(context.Context, Beginning) (Greatest, error) { return Greatest{tt.top, "t.id"}, nil }})
 			err := s.Admit(t.Context(), "t.id", 0)
 			if tt.want != 0 {
 				sourcetest.WantKind(t, "Admit", err, tt.want)

@@ -119,12 +119,7 @@ func TestSegmentPrefetch(t *testing.T) {
 		name     string
 		prefetch float64
 		used     int // ids taken when the second range must be there, and not before
-	}{
-		{"default", 0, 10},
-		{"half", 0.5, 50},
-		{"all", 1, 100},
-		{"tiny", 0.001, 1},
-	} {
+	}{{"default", 0, 10}, {"half", 0.5, 50}, {"all", 1, 100}, {"tiny", 0.001, 1}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newFaultStore()
@@ -269,11 +264,7 @@ func TestSegmentExhausted(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		start, last uint64
-	}{
-		{"small", 1, 25},
-		{"signed", math.MaxInt64 - 24, 0},
-		{"unsigned", math.MaxUint64 - 25, math.MaxUint64 - 1},
-	} {
+	}{{"small", 1, 25}, {"signed", math.MaxInt64 - 24, 0}, {"unsigned", math.MaxUint64 - 25, math.MaxUint64 - 1}} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newTestSegment(t, Config{Store: newFaultStore(), Start: tt.start, Last: tt.last, Step: 10})
 			next := tt.start
@@ -325,4 +316,8 @@ func TestSegmentAllocs(t *testing.T) {
 	ids := make([]uint64, 10)
 	sourcetest.Fill(t, s, 1, 1)
 	assert.Equal(t, "allocations per Fill", testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }), 0)
+}
+
+func BenchmarkSegment(b *testing.B) {
+	sourcetest.MeasureFill(b, newTestSegment(b, Config{Store: newFaultStore(), Step: 1_000_000}))
 }

@@ -2,12 +2,15 @@ package snowflake
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"idproxy/idsource"
 	"idproxy/idsource/sourcetest"
@@ -49,17 +52,14 @@ func TestSnowflakeRuns(t *testing.T) {
 	} {
 		for _, sequence := range []string{"continue", "zero", "random", "random:7"} {
 			synctest.Test(t, func(t *testing.T) {
-				s := newTestSnowflake(t, Config{
-					Fences: usedFences(5), Layout: tt.layout, Worker: 5, Sequence: sequence,
-				}, new(testClock).clock())
+				s := newTestSnowflake(t, Config{Fences: usedFences(5), Layout: tt.layout, Worker: 5, Sequence: sequence}, new(testClock).clock())
 				var all []uint64
 				for range 5 {
 					ids := sourcetest.Fill(t, s, tt.n, tt.stride)
 					checkRuns(t, s, ids, tt.stride)
 					first, last := s.layout.Decode(ids[0]), s.layout.Decode(ids[len(ids)-1])
 					if units := int(last.Time-first.Time) + 1; units != tt.units || first.Worker != 5 {
-						t.Errorf("%s, %s: %d ids, %d apart, from %+v occupy %d units, want %d",
-							tt.layout, sequence, tt.n, tt.stride, first, units, tt.units)
+						t.Errorf("%s, %s: %d ids, %d apart, from %+v occupy %d units, want %d", tt.layout, sequence, tt.n, tt.stride, first, units, tt.units)
 					}
 					all = append(all, ids...)
 				}
@@ -97,8 +97,7 @@ func TestSnowflakeConcurrent(t *testing.T) {
 // wait for the clock.
 func TestSnowflakeOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestSnowflake(t, Config{Fences: usedFences(0), Layout: "41/16/2", MaxAhead: 100 * time.Millisecond},
-			new(testClock).clock())
+		s := newTestSnowflake(t, Config{Fences: usedFences(0), Layout: "41/16/2", MaxAhead: 100 * time.Millisecond}, new(testClock).clock())
 		sourcetest.Fill(t, s, 1, 1)
 		start, most := time.Now(), uint64(0)
 		var all []uint64
@@ -193,4 +192,68 @@ func TestSnowflakeAllocs(t *testing.T) {
 	ids := make([]uint64, 10)
 	sourcetest.Fill(t, s, 1, 1)
 	assert.Equal(t, "allocations per Fill", testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }), 0)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The default layout has 4,096 ids per millisecond: 244 ns per id is its
+// limit. A wide sequence shows what the code costs.
+func BenchmarkSnowflake(b *testing.B) {
+	for _, layout := range []string{DefaultLayout, "41/2/20"} {
+		b.Run(layout, func(b *testing.B) {
+			s, err := New(Config{Name: "event_id", Fences: newFaultFences(), Layout: layout})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = s.Close(b.Context()) }) // the store is in memory
+			sourcetest.MeasureFill(b, s)
+		})
+	}
+}
+
+// TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the
+// source.
+func TestBlocksOfSnowflakes(t *testing.T) {
+	flake := func(t *testing.T, sequence string) *Snowflake {
+		return newTestSnowflake(t, Config{
+			Fences: newFaultFences(), Layout: "41/10/8", Worker: 3, Sequence: sequence, Renew: time.Millisecond, MaxAhead: 20 * time.Second, Lead: 25 * time.Second, Wait: sourcetest.Waits(10 * time.Second),
+		}, new(testClock).clock())
+	}
+	for _, sequence := range []string{"continue", "random"} {
+		t.Run(sequence, func(t *testing.T) {
+			s := flake(t, sequence)
+			all := sourcetest.DrawAlike(t, s, func(ids []uint64, size uint64) error { return s.Blocks(t.Context(), ids, size) })
+			id, twice := sourcetest.Repeated(all)
+			assert.True(t, !twice && len(all) >= 10_000, "id %d is in two runs of %d ids: %v", id, len(all), twice)
+			for _, id := range all {
+				assert.MustEqual(t, fmt.Sprintf("id %d has worker", id), s.layout.Decode(id).Worker, 3)
+			}
+		})
+	}
+	t.Run("negative control", func(t *testing.T) {
+		s := flake(t, "continue")
+		all := sourcetest.DrawAlike(t, s, func(ids []uint64, size uint64) error { return s.Fill(t.Context(), ids, size) })
+		_, twice := sourcetest.Repeated(all)
+		assert.True(t, twice, "ids that lie apart are runs as well: the test finds nothing")
+	})
+}
+
+func TestBlocksOfSnowflakesRefused(t *testing.T) {
+	s := newTestSnowflake(t, Config{Fences: newFaultFences(), Layout: "41/10/4"}, new(testClock).clock())
+	for _, tt := range []struct {
+		name string
+		n    int
+		size uint64
+		want idsource.Kind
+	}{
+		{name: "of nothing", n: 1, size: 0, want: idsource.BadConfig},
+		{name: "larger than its sequence", n: 1, size: 32, want: idsource.BadConfig},
+		{name: "no power of two", n: 1, size: 3, want: idsource.BadConfig},
+		{name: "beyond max_ahead", n: 4000, size: 16, want: idsource.TooMany},
+		{name: "beyond all numbers", n: 1 << 20, size: 16, want: idsource.TooMany},
+	} {
+		err := s.Blocks(t.Context(), make([]uint64, tt.n), tt.size)
+		assert.True(t, errors.Is(err, tt.want), "%s: %v, want kind %v", tt.name, err, tt.want)
+	}
+	assert.NoError(t, s.Blocks(t.Context(), nil, 16), "no runs")
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"idproxy/idsource/lease"
 	"idproxy/integration/assert"
 	"idproxy/integration/holders"
@@ -126,4 +128,15 @@ func asUser(t *testing.T, s *servers.ZooKeeper, pool string) {
 		_, err := open(t, c).Workers().List(t.Context(), fill.Pool)
 		assert.True(t, Denied(err), "user %q with password %q: %v", c.Username, c.Password, err)
 	}
+}
+
+// TestLastStat: a reply that has not what was asked for is an error.
+func TestLastStat(t *testing.T) {
+	whole := zk.MultiResponse{Stat: &zk.Stat{}}
+	for _, r := range [][]zk.MultiResponse{nil, {whole}, {whole, {}}, {whole, whole, whole}} {
+		stat, err := lastStat(r, 2)
+		assert.True(t, err != nil && stat == nil, "%+v: %v", r, stat)
+	}
+	stat, err := lastStat([]zk.MultiResponse{{}, whole}, 2)
+	assert.True(t, err == nil && stat != nil, "%v %v", stat, err)
 }

@@ -3,11 +3,14 @@ package app
 import (
 	"fmt"
 	"io"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/proxy"
 )
 
@@ -61,4 +64,11 @@ func TestRefusalsEnd(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		ended(first + "a 1 0s;")
 	})
+}
+
+func TestDurationsInJSON(t *testing.T) {
+	var out strings.Builder
+	log := slog.New(newHandler(&out, &config.Config{Instance: "proxy-a", Log: config.Log{Level: "info", Format: "json"}})).With("store", "main")
+	log.Info("x", "duration", 1500*time.Microsecond)
+	assert.Contains(t, "out.String()", out.String(), `"msg":"x","store":"main","duration_ms":1.5,"instance":"proxy-a"}`)
 }

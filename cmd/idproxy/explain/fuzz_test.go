@@ -7,6 +7,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/integration/assert"
+	"idproxy/integration/harness"
 	"idproxy/rewriter"
 )
 
@@ -66,3 +67,5 @@ func TestLostByte(t *testing.T) {
 	at = lostByte([]byte("a (b, c)"), []byte("a (1, c);"))
 	assert.True(t, at == 3, "got %d for a lost byte, want 3", at)
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -198,9 +198,7 @@ func TestListsOfTheLog(t *testing.T) {
 	s = at(102, 1, Refusals)
 	s.Refusals = []monitor.Refusal{refusal("old", 5, 20), refusal("new", 8, 101)}
 	m.Take(s)
-	clock := func(n int) string {
-		return started.Add(time.Duration(n) * time.Second).Local().Format(time.TimeOnly)
-	}
+	clock := func(n int) string { return started.Add(time.Duration(n) * time.Second).Local().Format(time.TimeOnly) }
 	same(t, "refusals", texts(m), "8 3.0 form "+clock(101)+" app shop.orders.id new", "5 0 form "+clock(20)+" app shop.orders.id old")
 	_, rows, _ := m.Table()
 	assert.Contains(t, "strings.Join(m.Details(rows[0].Key), \"\\n\")", strings.Join(m.Details(rows[0].Key), "\n"), "1235: not filled")

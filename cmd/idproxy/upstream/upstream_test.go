@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -290,6 +291,107 @@ func TestOpenWriters(t *testing.T) {
 				}
 				text := strings.Join(got, " ")
 				assert.True(t, strings.Contains(text, tt.want) && (err == nil) == (text == tt.want), "%s: %q, want %q", tt.name, text, tt.want)
+			}
+		})
+	}
+}
+
+// TestLogIn: connections are made with the password of the moment, by both ways to ask.
+func TestLogIn(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		to := config.Addr{Network: "tcp", Address: server.Addr}
+		u, err := OpenAlone(&config.Listener{
+			Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient, CA: server.CA},
+			Account: &config.Account{User: servers.AppUser, Password: "an old one"},
+		}, to, within)
+		assert.Must(t, err)
+		defer u.Close()
+		u.DB.SetMaxIdleConns(-1) // or the connection of the right password stays
+		for _, password := range []config.Secret{"", servers.AppPassword, "a wrong one"} {
+			if password != "" {
+				u.LogIn(config.Account{User: servers.AppUser, Password: password})
+			}
+			q, asked := u.Session(t.Context())
+			if asked == nil {
+				q.cut()
+			}
+			pinged := u.DB.PingContext(t.Context())
+			assert.True(t, (pinged == nil) == (password == servers.AppPassword) && (asked == nil) == (pinged == nil), "%s: with %q: %v, %v", server.Kind, password, pinged, asked)
+		}
+	}
+}
+
+// TestPasswordStays: where the server's certificate is to be looked at, the account does not log in
+// without one.
+func TestPasswordStays(t *testing.T) {
+	bare := harness.StartServer(t, servers.MariaDB, servers.Options{NoTLS: true})
+	ca := filepath.Join(t.TempDir(), "server.pem")
+	harness.WriteCertificate(t, filepath.Dir(ca), time.Hour)
+	to := config.Addr{Network: "tcp", Address: bare.Addr}
+	for _, mode := range []string{config.TLSAsClient, config.TLSPreferred} {
+		for _, named := range []string{"", ca} {
+			u, err := OpenAlone(&config.Listener{
+				Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode, CA: named},
+				Account: &config.Account{User: servers.AppUser, Password: servers.AppPassword},
+			}, to, within)
+			assert.Must(t, err)
+			defer u.Close()
+			q := &Session{}
+			asked := q.connect(t.Context(), u)
+			q.cut()
+			pinged := u.Ping(t.Context())
+			if refused := named != ""; (pinged != nil) != refused || (asked != nil) != refused || refused && !strings.Contains(pinged.Error(), "the server offers no TLS") {
+				t.Errorf("%s, CA %t: %v, %v", mode, refused, pinged, asked)
+			}
+		}
+	}
+}
+
+// TestRights: of the grants of an account the most specific counts for a schema, and no right of
+// another one. What is printed has its form.
+func TestRights(t *testing.T) {
+	maria, literal := Names{MariaDB: true}, Names{Literal: true}
+	for _, tt := range []struct {
+		name    string
+		names   Names
+		rows    []string
+		schema  string
+		sees    bool
+		granted string
+	}{
+		{"nothing", Names{}, []string{"GRANT USAGE ON *.* TO `a`@`%`"}, "shop_1", false, "`shop\\_1`"},
+		{"a quote", Names{}, nil, "a`b%", false, "`a``b\\%`"},
+		{"everything", Names{}, []string{"GRANT SELECT, INSERT ON *.* TO `a`@`%`"}, "shop", true, "`shop`"},
+		{"all of it", Names{}, []string{"GRANT ALL PRIVILEGES ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*6' WITH GRANT OPTION"}, "shop", true, "`shop`"},
+		{"all but one", Names{}, []string{"GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `sh_p`.* FROM `a`@`%`"}, "sh_p", false, "`sh\\_p`"},
+		{"another of all but one", Names{}, []string{"GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `sh_p`.* FROM `a`@`%`"}, "shop", true, "`shop`"},
+		{"as it is mostly written", Names{}, []string{"GRANT SELECT ON `sh_p`.* TO `a`@`%`"}, "sh_p", true, "`sh_p`"},
+		{"with a backslash", Names{}, []string{"GRANT SELECT ON `sh\\_p`.* TO `a`@`%`"}, "sh_p", true, "`sh\\_p`"},
+		{"of another, with a backslash", Names{}, []string{"GRANT SELECT ON `sh\\_p`.* TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"of many", Names{}, []string{"GRANT ALL PRIVILEGES ON `sh%p`.* TO `a`@`%`"}, "shoop", true, "`sh%p`"},
+		{"the most specific selects not", Names{}, []string{"GRANT SELECT ON `sh%`.* TO `a`@`%`", "GRANT INSERT ON `shop`.* TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"the most specific selects", Names{}, []string{"GRANT INSERT ON `%`.* TO `a`@`%`", "GRANT SELECT ON `sho_`.* TO `a`@`%`"}, "shop", true, "`sho_`"},
+		{"one of two that begin alike", Names{}, []string{"GRANT SELECT ON `s%1`.* TO `a`@`%`", "GRANT INSERT ON `s_1`.* TO `a`@`%`"}, "shh1", true, "`s%1`"},
+		{"which of two counts is not said", Names{}, []string{"GRANT SELECT ON `s%1`.* TO `a`@`%`", "GRANT INSERT ON `s_1`.* TO `a`@`%`"}, "sx1", false, "`s%1`"},
+		{"the first of MariaDB's", maria, []string{"GRANT INSERT ON `s_1`.* TO `a`@`%`", "GRANT SELECT ON `s\\_%`.* TO `a`@`%`"}, "s_1", false, "`s_1`"},
+		{"a role of MariaDB's", maria, []string{"GRANT INSERT ON `s_1`.* TO `a`@`%`", "GRANT SELECT ON `s\\_1`.* TO `r`"}, "s_1", true, "`s_1`"},
+		{"everybody's of MariaDB", maria, []string{"GRANT INSERT ON `s_1`.* TO `a`@`%`", "GRANT SELECT ON `s\\_1`.* TO PUBLIC"}, "s_1", true, "`s_1`"},
+		{"no wildcard", literal, []string{"GRANT SELECT ON `s%`.* TO `a`@`%`"}, "s_1", false, "`s_1`"},
+		{"no backslash", literal, []string{"GRANT SELECT ON `s\\_1`.* TO `a`@`%`"}, "s_1", false, "`s_1`"},
+		{"the name", literal, []string{"GRANT SELECT ON `s_1`.* TO `a`@`%`"}, "s_1", true, "`s_1`"},
+		{"all but one in capitals", Names{Fold: true}, []string{"GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `shop`.* FROM `a`@`%`"}, "Shop", false, "`Shop`"},
+		{"many wildcards", Names{}, []string{"GRANT SELECT ON `%a%a%a%a%a%a%a%a%a%b`.* TO `a`@`%`"}, strings.Repeat("a", 60), false, "`" + strings.Repeat("a", 60) + "`"},
+		{"quoted otherwise", Names{}, []string{`GRANT SELECT ON "a""b".* TO "a"@"%"`}, `a"b`, true, "`a\"b`"},
+		{"not quoted", Names{}, []string{"GRANT SELECT ON shop.* TO a@%"}, "shop", true, "`shop`"},
+		{"of a table", Names{}, []string{"GRANT SELECT ON `shop`.`t` TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"of columns", Names{}, []string{"GRANT SELECT (`a`, `b`) ON `shop`.`t` TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"of a routine", Names{}, []string{"GRANT EXECUTE ON PROCEDURE `shop`.`p` TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"a role, a proxy and half a row", Names{}, []string{"GRANT `r`@`%` TO `a`@`%`", "GRANT PROXY ON ''@'' TO 'a'@'%'", "GRANT SELECT ON `sho", "GRANT", ""}, "shop", false, "`shop`"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := ReadRights("", tt.names, tt.rows...)
+			if g.On(tt.schema, "SELECT") != tt.sees || g.Granted(tt.schema) != tt.granted {
+				t.Errorf("sees %v, granted %s; want %v, %s: %+v", g.On(tt.schema, "SELECT"), g.Granted(tt.schema), tt.sees, tt.granted, g)
 			}
 		})
 	}
