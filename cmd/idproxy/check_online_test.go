@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -18,13 +19,13 @@ import (
 // tableFindings are tables, and what check --online says of each.
 var tableFindings = []struct {
 	name, only string
-	table      string   // its columns
+	table      string   // its columns; default: id BIGINT PRIMARY KEY, a INT
 	setup      []string // behind its creation
 	rule       string   // more keys of the rule
 	want       string   // part of a finding; empty: no warning, no error
 	level      string   // default warning
 }{
-	{name: "fine", table: "id BIGINT PRIMARY KEY, a INT"},
+	{name: "fine"},
 	{
 		name: "AUTO_INCREMENT", table: "id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT", level: check.LevelNote,
 		want: "an INSERT that no proxy sees (of a routine, a trigger, or dynamic SQL whose text is not known) gets an id of the server's own counter",
@@ -64,46 +65,46 @@ var tableFindings = []struct {
 		name: "column grant", table: "id BIGINT PRIMARY KEY, a INT, b INT", setup: []string{"GRANT INSERT (a, b) ON DB.t TO part@'%'", "GRANT SELECT ON DB.t TO part@'%'"},
 		want: "account 'part'@'%' may insert into some columns but not into id: its INSERTs fail with 1143; GRANT INSERT (`id`) ON `DB`.`t` to it",
 	},
-	{name: "column grant with id", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"GRANT INSERT (a, ID) ON DB.t TO part@'%'"}},
-	{name: "column and table grant", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"GRANT INSERT (a) ON DB.t TO part@'%'", "GRANT INSERT ON DB.t TO part@'%'"}},
-	{name: "column and schema grant", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"GRANT INSERT (a) ON DB.t TO part@'%'", "GRANT INSERT, SELECT ON DB.* TO part@'%'"}},
+	{name: "column grant with id", setup: []string{"GRANT INSERT (a, ID) ON DB.t TO part@'%'"}},
+	{name: "column and table grant", setup: []string{"GRANT INSERT (a) ON DB.t TO part@'%'", "GRANT INSERT ON DB.t TO part@'%'"}},
+	{name: "column and schema grant", setup: []string{"GRANT INSERT (a) ON DB.t TO part@'%'", "GRANT INSERT, SELECT ON DB.* TO part@'%'"}},
 	{
-		name: "select grant", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"GRANT INSERT, SELECT (a) ON DB.t TO part@'%'"},
+		name: "select grant", setup: []string{"GRANT INSERT, SELECT (a) ON DB.t TO part@'%'"},
 		want: "account 'part'@'%' may select some columns only: the table cannot be described to it",
 	},
 	{
-		name: "view without rule", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"CREATE VIEW DB.v AS SELECT a FROM DB.t"},
+		name: "view without rule", setup: []string{"CREATE VIEW DB.v AS SELECT a FROM DB.t"},
 		want: "view DB.v of the table has no rule: an INSERT through it gets no id; add a rule for the view",
 	},
 	{
-		name: "view without id", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"CREATE VIEW DB.ruled_v AS SELECT a FROM DB.t"},
+		name: "view without id", setup: []string{"CREATE VIEW DB.ruled_v AS SELECT a FROM DB.t"},
 		want: "view DB.ruled_v of the table does not show column id, which rule DB.ruled_*.id names",
 	},
-	{name: "view with id", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"CREATE VIEW DB.ruled_v AS SELECT id, a FROM DB.t"}},
-	{name: "view that takes no rows", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"CREATE VIEW DB.v AS SELECT COUNT(*) FROM DB.t"}},
+	{name: "view with id", setup: []string{"CREATE VIEW DB.ruled_v AS SELECT id, a FROM DB.t"}},
+	{name: "view that takes no rows", setup: []string{"CREATE VIEW DB.v AS SELECT COUNT(*) FROM DB.t"}},
 	{
-		name: "trigger", table: "id BIGINT PRIMARY KEY, a INT",
+		name:  "trigger",
 		setup: []string{"CREATE TRIGGER DB.tr BEFORE INSERT ON DB.t FOR EACH ROW BEGIN SET @x = 1; SET NEW.a = 5, new . `ID` = 900; END"},
 		want:  "trigger tr sets NEW.id",
 	},
 	{
-		name: "trigger that reads", table: "id BIGINT PRIMARY KEY, a INT",
+		name:  "trigger that reads",
 		setup: []string{"CREATE TRIGGER DB.tr BEFORE INSERT ON DB.t FOR EACH ROW IF NEW.id = 5 THEN SET NEW.a = 5; END IF"},
 	},
 	{
-		name: "procedure", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"CREATE PROCEDURE DB.p() INSERT INTO t (a) VALUES (1)"},
+		name: "procedure", setup: []string{"CREATE PROCEDURE DB.p() INSERT INTO t (a) VALUES (1)"},
 		want: "procedure p inserts into the table inside the server",
 	},
 	{
-		name: "trigger elsewhere", table: "id BIGINT PRIMARY KEY, a INT",
+		name:  "trigger elsewhere",
 		setup: []string{"CREATE TABLE DB.other (x INT)", "CREATE TRIGGER DB.tr AFTER INSERT ON DB.other FOR EACH ROW REPLACE `t` VALUES (1, 2)"},
 		want:  "trigger tr inserts into the table inside the server",
 	},
 	{
-		name: "event", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"CREATE EVENT DB.ev ON SCHEDULE EVERY 1 YEAR DISABLE DO INSERT INTO DB.t VALUES (1, 2)"},
+		name: "event", setup: []string{"CREATE EVENT DB.ev ON SCHEDULE EVERY 1 YEAR DISABLE DO INSERT INTO DB.t VALUES (1, 2)"},
 		want: "event ev inserts into the table inside the server",
 	},
-	{name: "procedure elsewhere", table: "id BIGINT PRIMARY KEY, a INT", setup: []string{"CREATE PROCEDURE DB.p() INSERT INTO tt (a) SELECT t.a FROM t"}},
+	{name: "procedure elsewhere", setup: []string{"CREATE PROCEDURE DB.p() INSERT INTO tt (a) SELECT t.a FROM t"}},
 	{name: "forward, strict", table: "id BIGINT PRIMARY KEY", rule: ", unsupported: forward"},
 	{
 		name: "forward, not strict", table: "id BIGINT PRIMARY KEY", rule: ", unsupported: forward", setup: []string{"SET GLOBAL sql_mode = ''"},
@@ -131,7 +132,7 @@ func TestCheckOnlineFindings(t *testing.T) {
 				}
 				run("CREATE USER part@'%' IDENTIFIED BY ''")
 				defer run("DROP USER part@'%'")
-				run("CREATE TABLE DB.t (" + tt.table + ")")
+				run("CREATE TABLE DB.t (" + cmp.Or(tt.table, "id BIGINT PRIMARY KEY, a INT") + ")")
 				defer run("SET GLOBAL sql_mode = DEFAULT")
 				for _, text := range tt.setup {
 					run(text)
@@ -142,7 +143,7 @@ sources: {ids: {segment: {}}}
 rules: [{table: %[2]s.t, column: id, source: ids%[3]s}, {table: "%[2]s.ruled_*", column: id, source: ids}]
 `, server.Addr, name, tt.rule))
 				got := runWith(t, "", "check", "--online", "--config", path)
-				checkFindings(t, got.out, tt.level, strings.ReplaceAll(tt.want, "DB", name))
+				checkFindings(t, got.out, cmp.Or(tt.level, check.LevelWarning), strings.ReplaceAll(tt.want, "DB", name))
 			})
 		}
 	})
@@ -151,9 +152,6 @@ rules: [{table: %[2]s.t, column: id, source: ids%[3]s}, {table: "%[2]s.ruled_*",
 // checkFindings wants one finding of a level, or none that matters.
 func checkFindings(t *testing.T, out, level, want string) {
 	t.Helper()
-	if level == "" {
-		level = check.LevelWarning
-	}
 	if want != "" {
 		for line := range strings.Lines(out) {
 			if strings.Contains(line, want) && strings.Contains(line, ":4:9: "+level+": rule ") {
@@ -175,24 +173,13 @@ func TestCheckOnlineDenied(t *testing.T) {
 		root := server.Config(name)
 		root.User, root.Passwd = servers.RootUser, servers.RootPassword
 		admin := harness.Open(t, root, "")
-		for _, text := range []string{
-			"CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE USER little@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON " + name + ".t TO little@'%'",
-		} {
-			harness.MustExec(t, admin, text)
-		}
+		harness.MustExec(t, admin, "CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE USER little@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON "+name+".t TO little@'%'")
 		t.Cleanup(func() { harness.MustExec(t, admin, "DROP USER little@'%'") })
 		path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]
 sources: {ids: {segment: {}}}
 rules: [{table: %s.t, column: id, source: ids}]
 `, server.Addr, name))
-		checked := func() string {
-			t.Helper()
-			got := runWith(t, "", "check", "--online", "--config", path)
-			assert.True(t, got.status == statusFine, "status %d: %s", got.status, got.out)
-			return got.out
-		}
-		out := checked()
-		holds(t, "the findings", out, "note: rule "+name+".t.id: not checked: column grants: the account may not look: ")
+		out := says(t, path, "check --online", statusFine, "note: rule "+name+".t.id: not checked: column grants: the account may not look: ")
 		for what, right := range map[string]string{"what views are of": "SHOW VIEW", "triggers": "TRIGGER", "events": "EVENT"} {
 			holds(t, "the findings", out, fmt.Sprintf("note: listener a: not checked: %s in %s: account 'little'@'%%' has no %s there: run GRANT %[3]s ON `%[2]s`.* TO 'little'@'%%';\n", what, name, right))
 		}
@@ -204,7 +191,7 @@ rules: [{table: %s.t, column: id, source: ids}]
 		for _, grant := range regexp.MustCompile(`GRANT [^;]*;`).FindAllString(out, -1) {
 			harness.MustExec(t, admin, grant)
 		}
-		after := checked()
+		after := says(t, path, "check --online", statusFine)
 		assert.True(t, !strings.Contains(after, "not checked"), "with the rights of the statements it says %s", after)
 	})
 }
@@ -260,20 +247,15 @@ rules:
 	assert.True(t, i >= 0 && report.Groups[i].Of[23].About == "rule "+name+".t*.id: table "+name+".t9" && report.Findings[0].Level == check.LevelWarning, "as JSON it is %+v", report)
 }
 
-// TestCheckOnlineWildcards: all tables that a wildcard matches are looked at, as the proxy
-// would match them.
+// TestCheckOnlineWildcards: all tables that a wildcard matches for the proxy are looked at.
 func TestCheckOnlineWildcards(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		name := harness.Database(t, server)
 		db := harness.Open(t, server.Config(name), "")
-		for _, sql := range []string{
-			"CREATE TABLE orders_1 (id BIGINT PRIMARY KEY)", "CREATE TABLE orders_2 (id BIGINT PRIMARY KEY)", "INSERT INTO orders_2 VALUES (3000000001)",
+		harness.MustExec(t, db, "CREATE TABLE orders_1 (id BIGINT PRIMARY KEY)", "CREATE TABLE orders_2 (id BIGINT PRIMARY KEY)", "INSERT INTO orders_2 VALUES (3000000001)",
 			"CREATE TABLE orders_3 (id INT PRIMARY KEY)", "CREATE TABLE orders_own (nr INT PRIMARY KEY)", "CREATE TABLE orders_tiny (id INT PRIMARY KEY, nr BIGINT)",
 			"CREATE TABLE orders_uuid (id CHAR(36) NOT NULL DEFAULT (UUID()) PRIMARY KEY)", "CREATE TABLE orders_null (id INT)", "CREATE TABLE orders_default (id INT NOT NULL DEFAULT 7)",
-			"CREATE TABLE other (id INT PRIMARY KEY)",
-		} {
-			assert.Of(db.Exec(sql)).Must(t)
-		}
+			"CREATE TABLE other (id INT PRIMARY KEY)")
 		path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
 stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
 sources: {ids: {segment: {store: main, start: 3000000000}}, few: {segment: {store: main}}}
@@ -283,25 +265,20 @@ rules:
   - {table: "%[2]s.gone_*", column: id, source: ids}
   - {table: "%[2]s.orders_?", column: nr, source: ids}
 `, server.Addr, name))
-		got := runWith(t, "", "check", "--online", "--config", path)
-		assert.Equal(t, "status", got.status, statusFinding)
 		rule := path + ":6:5: %s: rule " + name + ".orders_*.id: "
-		holds(t, "a table that is too narrow", got.out, fmt.Sprintf(rule, check.LevelError)+"table "+name+".orders_3: source ids stands at 3000000000, and the column holds at most 2147483647")
-		holds(t, "a table without the column", got.out, fmt.Sprintf(rule, check.LevelNote)+"leaves tables alone: "+
-			name+".orders_default (column id has a default of its own, ")
-		holds(t, "columns that could not be AUTO_INCREMENT", got.out, name+".orders_null (column id may be NULL and is no key), "+
-			name+".orders_own (the table has no column id), "+name+".orders_uuid (column id has the type CHAR(36), and ids of source ids go into integers and DECIMAL)\n")
-		holds(t, "a rule without tables", got.out, path+":7:5: note: rule "+name+".gone_*.id: matches no table that the account may see\n")
-		holds(t, "a rule of one character", got.out, name+".orders_?.nr: leaves tables alone: "+name+".orders_1 (the table has no column nr), "+name+".orders_2 (the table has no column nr), "+name+".orders_3 (the table has no column nr)\n")
-		n := strings.Count(got.out, ": error: ")
-		assert.True(t, n == 1, "%d errors, want 1: %s", n, got.out)
-		again := runWith(t, "", "check", "--online", "--config", path)
-		assert.True(t, again.out == got.out, "the second time it is %q, the first %q", again.out, got.out)
+		out := says(t, path, "check --online", statusFinding,
+			fmt.Sprintf(rule, check.LevelError)+"table "+name+".orders_3: source ids stands at 3000000000, and the column holds at most 2147483647",
+			fmt.Sprintf(rule, check.LevelNote)+"leaves tables alone: "+name+".orders_default (column id has a default of its own, ",
+			name+".orders_null (column id may be NULL and is no key), "+name+".orders_own (the table has no column id), "+
+				name+".orders_uuid (column id has the type CHAR(36), and ids of source ids go into integers and DECIMAL)\n",
+			path+":7:5: note: rule "+name+".gone_*.id: matches no table that the account may see\n",
+			strings.ReplaceAll("DB.orders_?.nr: leaves tables alone: DB.orders_1 (the table has no column nr), DB.orders_2 (the table has no column nr), DB.orders_3 (the table has no column nr)\n", "DB", name))
+		assert.Equal(t, "errors", strings.Count(out, ": error: "), 1)
+		assert.Equal(t, "the second time", runWith(t, "", "check", "--online", "--config", path).out, out)
 	})
 }
 
-// TestCheckOnlineAsksOnce has many listeners in front of one server, and finds each table
-// asked for once.
+// TestCheckOnlineAsksOnce: of many listeners in front of one server, each table is asked for once.
 func TestCheckOnlineAsksOnce(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)
@@ -317,15 +294,13 @@ func TestCheckOnlineAsksOnce(t *testing.T) {
 		assert.Of(db.Exec(fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY)", i))).Must(t)
 		fmt.Fprintf(&text, "  - {table: %s.t%d, column: id, source: ids%s}\n", name, i, map[bool]string{true: ", listeners: [l1, l2]"}[i == 0])
 	}
-	questions := func() (n int) {
+	questions := func() int {
 		var variable, value string
 		assert.Must(t, db.QueryRow("SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&variable, &value))
-		n = assert.Of(strconv.Atoi(value)).Must(t)
-		return n
+		return assert.Of(strconv.Atoi(value)).Must(t)
 	}
 	before := questions()
-	got := runWith(t, "", "check", "--online", "--config", harness.WriteConfig(t, text.String()))
-	assert.True(t, got.status == statusFine, "%+v", got)
+	says(t, harness.WriteConfig(t, text.String()), "check --online", statusFine)
 	asked := questions() - before
 	assert.True(t, asked <= 10*rules+50 && asked >= 3*rules, "%d questions for %d tables", asked, rules)
 }
@@ -336,17 +311,11 @@ func TestCheckBegins(t *testing.T) {
 	maria, mysql := harness.MariaDB(t), harness.MySQL(t)
 	name := harness.Database(t, maria)
 	other := harness.Open(t, mysql.Config(""), "")
-	for _, sql := range []string{"CREATE DATABASE " + name, "CREATE TABLE " + name + ".orders (id BIGINT PRIMARY KEY)", "INSERT INTO " + name + ".orders VALUES (196607)"} {
-		assert.Of(other.Exec(sql)).Must(t)
-	}
+	harness.MustExec(t, other, "CREATE DATABASE "+name, "CREATE TABLE "+name+".orders (id BIGINT PRIMARY KEY)", "INSERT INTO "+name+".orders VALUES (196607)")
 	t.Cleanup(func() { assert.Of(other.Exec("DROP DATABASE " + name)).NoError(t) })
 	db := harness.Open(t, maria.Config(name), "")
-	for _, sql := range []string{
-		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (131072)", "CREATE TABLE items (id BIGINT PRIMARY KEY)", "INSERT INTO items VALUES (9)",
-		"CREATE VIEW shown AS SELECT id FROM orders", // it has no series of its own
-	} {
-		assert.Of(db.Exec(sql)).Must(t)
-	}
+	harness.MustExec(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (131072)", "CREATE TABLE items (id BIGINT PRIMARY KEY)", "INSERT INTO items VALUES (9)",
+		"CREATE VIEW shown AS SELECT id FROM orders") // it has no series of its own
 	const account = ", account: {user: app, password: app}"
 	config := func(second, segment, table string) string {
 		return fmt.Sprintf(`listeners:
@@ -361,8 +330,7 @@ rules: [{table: %q, column: id, source: ids}]
 	const scrambles = ", scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c"
 	found := func(path, level, want string) {
 		t.Helper()
-		got := runWith(t, "", "check", "--online", "--config", path)
-		holds(t, "the finding", got.out, path+":6:3: "+level+": source ids"+want)
+		holds(t, "the finding", runWith(t, "", "check", "--online", "--config", path).out, path+":6:3: "+level+": source ids"+want)
 	}
 	for _, tt := range []struct{ second, segment, table, level, want string }{
 		{account, "", ".orders", check.LevelNote, " was never used: it begins at 196608, above the greatest id 196607 of " + name + ".orders.id of listener b; as a number: start: 196608\n"},

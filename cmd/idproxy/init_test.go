@@ -240,12 +240,8 @@ func TestInitPartial(t *testing.T) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, server)
 			db := harness.Open(t, server.Config(name), "")
-			for _, sql := range []string{
-				"CREATE TABLE seen (id INT PRIMARY KEY)", "CREATE TABLE unseen (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER blind@'%' IDENTIFIED BY 'a secret of it'",
-				"GRANT SELECT ON " + name + ".seen TO blind@'%'", "GRANT INSERT ON " + name + ".unseen TO blind@'%'",
-			} {
-				harness.MustExec(t, db, sql)
-			}
+			harness.MustExec(t, db, "CREATE TABLE seen (id INT PRIMARY KEY)", "CREATE TABLE unseen (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER blind@'%' IDENTIFIED BY 'a secret of it'",
+				"GRANT SELECT ON "+name+".seen TO blind@'%'", "GRANT INSERT ON "+name+".unseen TO blind@'%'")
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER blind@'%'") })
 			got := runWith(t, "", "init", "--server", "a="+server.Addr, "--account", "blind", "--password-env", "INIT_PASSWORD", "--integer-keys", "-")
 			assert.Equal(t, "status", got.status, statusFinding)
@@ -361,11 +357,8 @@ func TestInitStale(t *testing.T) {
 	server := harness.MySQL(t)
 	name := harness.Database(t, server)
 	db := harness.Open(t, server.Config(name), "")
-	harness.MustExec(t, db, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)")
-	harness.MustExec(t, db, "ANALYZE TABLE t")
-	harness.MustExec(t, db, "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
-	harness.MustExec(t, db, "INSERT INTO t VALUES (9000000)")
-	harness.MustExec(t, db, "DELETE FROM t")
+	harness.MustExec(t, db, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)", "ANALYZE TABLE t",
+		"SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()", "INSERT INTO t VALUES (9000000)", "DELETE FROM t")
 	got := runWith(t, "", "init", "--server", server.Addr, "--account", servers.AppUser, "--password-env", "INIT_PASSWORD", "--schema", name, "-")
 	holds(t, "the file", got.out, "start: 10000000}")
 }

@@ -27,8 +27,7 @@ func TestServeNamesPortInUse(t *testing.T) {
 }
 
 func TestServeStopsInGoodOrder(t *testing.T) {
-	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
-	log := serveUntilListening(t, path)()
+	log := serveUntilListening(t, harness.WriteConfig(t, idle))()
 	holds(t, "the log", log, "msg=listening listen=127.0.0.1:")
 	holds(t, "the log", log, "msg=stopped")
 }
@@ -40,12 +39,8 @@ func TestServeTakesLeave(t *testing.T) {
 		root := server.Config(schema)
 		root.User, root.Passwd = servers.RootUser, servers.RootPassword
 		db := harness.Open(t, root, "")
-		for _, text := range []string{
-			"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'",
-			"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON " + schema + ".* TO caller@'%'",
-		} {
-			harness.MustExec(t, db, text)
-		}
+		harness.MustExec(t, db, "CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON "+schema+".* TO guest@'%'",
+			"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON "+schema+".* TO caller@'%'")
 		t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%', caller@'%'") })
 		before := harness.Lost(t, db, "guest")
 		p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: guest, password: guest}}]

@@ -60,51 +60,32 @@ func TestWorkerCommands(t *testing.T) {
 	assert.True(t, l.Pool == "event_id" && len(l.Workers) == 4 && l.Workers[2].State == "free" && l.Rests == 0, "list --json: %+v", l)
 }
 
-// TestWorkerQuarantine: without the word of someone who knows, a new pool is
-// taken for one that was lost.
+// TestWorkerQuarantine: unless somebody says that it is new, a pool is taken for one that was lost.
 func TestWorkerQuarantine(t *testing.T) {
 	path, _ := leasing(t)
-	got := runWith(t, "", "worker", "--config", path, "add", "2")
-	assert.True(t, got.status == statusFine && strings.Contains(got.out, "its first number is given out in "), "%+v", got)
+	says(t, path, "worker add 2", statusFine, "its first number is given out in ")
 }
 
 func TestCheckPools(t *testing.T) {
 	path, _ := leasing(t)
-	expect := func(status int, want ...string) {
-		t.Helper()
-		got := runWith(t, "", "check", "--online", "--config", path)
-		for _, w := range want {
-			assert.True(t, got.status == status && strings.Contains(got.out, w), "check: %+v, want status %d and %q", got, status, w)
-		}
-	}
-	expect(statusFinding, "survives an outage of store leases of 900ms", "make it with idproxy worker add N")
+	says(t, path, "check --online", statusFinding, "survives an outage of store leases of 900ms", "make it with idproxy worker add N")
 	runWith(t, "", "worker", "--config", path, "add", "2")
-	expect(statusFine, "2 worker numbers are free, 0 are held")
+	says(t, path, "check --online", statusFine, "2 worker numbers are free, 0 are held")
 	text := assert.Of(os.ReadFile(path)).Must(t)
 	assert.Must(t, os.WriteFile(path, []byte(strings.Replace(string(text), "41/3/12", "41/4/12", 1)), 0o600))
-	expect(statusFinding, "the pool in store leases is for ids of 41/3/12 since")
+	says(t, path, "check --online", statusFinding, "the pool in store leases is for ids of 41/3/12 since")
 }
 
-// TestLeasedSources runs two programs' sources on one pool, ends one and has a
-// third take over.
+// TestLeasedSources runs two programs' sources on one pool, ends one and has a third take over.
 func TestLeasedSources(t *testing.T) {
 	path, _ := leasing(t)
-	got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool")
-	assert.MustTrue(t, got.status == statusFine, "%+v", got)
+	commands(t, path)(statusFine, "", "worker", "add", "4", "--new-pool")
 	layout, err := snowflake.ParseLayout("41/3/12")
 	assert.Must(t, err)
 	seen := map[uint64]bool{}
 	use := func(s *sources.Sources) (worker uint64) {
 		ids := make([]uint64, 5000)
-		for try := 0; ; try++ {
-			err := s.Named()["event_id"].(idsource.Series).Fill(t.Context(), ids, 1)
-			if err == nil {
-				break
-			}
-			if try == 5 { // each waits for two seconds
-				t.Fatalf("%v\n%s", err, runWith(t, "", "worker", "--config", path, "list").out)
-			}
-		}
+		fill(t, s, "event_id", ids)
 		for _, id := range ids {
 			assert.MustTrue(t, !seen[id], "%d is issued twice", id)
 			seen[id] = true
@@ -158,50 +139,39 @@ sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heart
 
 // TestWorkersTLS speaks to a Redis that wants TLS and a certificate.
 func TestWorkersTLS(t *testing.T) {
-	servers := [2]*servers.Redis{}
-	for i := range servers {
-		servers[i] = redisTLS(t)
-	}
+	own, other := redisTLS(t), redisTLS(t)
+	files := fmt.Sprintf("ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key", own.Dir)
 	for _, tt := range []struct {
 		name, tls string
 		fails     string // part of the error
 	}{
-		{name: "all right", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key}", servers[0].Dir)},
-		{name: "name of the server", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key, server_name: localhost}", servers[0].Dir)},
-		{
-			name: "another server", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key, server_name: db1}", servers[0].Dir),
-			fails: "certificate is valid for localhost, not db1",
-		},
-		{
-			name: "signed by someone else", tls: fmt.Sprintf("{ca: %s/ca.pem, cert: %[2]s/client.pem, key: %[2]s/client.key}", servers[1].Dir, servers[0].Dir),
-			fails: "certificate signed by unknown authority",
-		},
-		{name: "the system's authorities", tls: "{}", fails: "certificate signed by unknown authority"},
-		{name: "no certificate", tls: fmt.Sprintf("{ca: %s/ca.pem}", servers[0].Dir), fails: "certificate required"},
-		{
-			name: "certificate of someone else's", tls: fmt.Sprintf("{ca: %[1]s/ca.pem, cert: %[2]s/client.pem, key: %[2]s/client.key}", servers[0].Dir, servers[1].Dir),
-			fails: "remote error: tls: ",
-		},
-		{name: "no authority in the file", tls: fmt.Sprintf("{ca: %s/client.key}", servers[0].Dir), fails: "redis.tls.ca"},
+		{name: "all right", tls: "{" + files + "}"},
+		{name: "name of the server", tls: "{" + files + ", server_name: localhost}"},
+		{"another server", "{" + files + ", server_name: db1}", "certificate is valid for localhost, not db1"},
+		{"signed by someone else", "{" + strings.Replace(files, own.Dir, other.Dir, 1) + "}", "certificate signed by unknown authority"},
+		{"the system's authorities", "{}", "certificate signed by unknown authority"},
+		{"no certificate", "{ca: " + own.Dir + "/ca.pem}", "certificate required"},
+		{"certificate of someone else's", "{" + fmt.Sprintf("ca: %[1]s/ca.pem, cert: %[2]s/client.pem, key: %[2]s/client.key", own.Dir, other.Dir) + "}", "remote error: tls: "},
+		{"no authority in the file", "{ca: " + own.Dir + "/client.key}", "redis.tls.ca"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"], tls: %s}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12}}}
-`, askedListener(t), servers[0].Addr, tt.tls))
-			got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool")
-			if tt.fails == "" && (got.status != statusFine || !strings.Contains(got.out, "pool event_id")) ||
-				tt.fails != "" && (got.status != statusFinding || !strings.Contains(got.err, tt.fails)) {
-				t.Errorf("%+v; want error %q", got, tt.fails)
+`, askedListener(t), own.Addr, tt.tls))
+			if tt.fails == "" {
+				says(t, path, "worker add 4 --new-pool", statusFine, "pool event_id")
+				return
 			}
+			got := runWith(t, "", "worker", "--config", path, "add", "4", "--new-pool")
+			assert.True(t, got.status == statusFinding && strings.Contains(got.err, tt.fails), "%+v; want error %q", got, tt.fails)
 		})
 	}
 	plain := harness.WriteConfig(t, fmt.Sprintf(`%s
 stores: {leases: {redis: {addrs: ["%s"]}}}
 sources: {event_id: {snowflake: {workers: leases}}}
-`, askedListener(t), servers[0].Addr))
-	got := runWith(t, "", "worker", "--config", plain, "list")
-	assert.True(t, got.status == statusFinding, "without TLS: %+v", got)
+`, askedListener(t), own.Addr))
+	says(t, plain, "worker list", statusFinding)
 }
 
 func redisTLS(t *testing.T) *servers.Redis {
@@ -214,9 +184,7 @@ func redisTLS(t *testing.T) *servers.Redis {
 // TestNumberOfTwoSources: a process uses its fixed number in all of its sources.
 func TestNumberOfTwoSources(t *testing.T) {
 	t.Setenv("WORKER", "5")
-	path := harness.WriteConfig(t, `listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
-sources: {order_id: {snowflake: {worker: "${WORKER}"}}, event_id: {snowflake: {worker: "${WORKER}"}}}
-`)
+	path := harness.WriteConfig(t, idle+"sources: {order_id: {snowflake: {worker: \"${WORKER}\"}}, event_id: {snowflake: {worker: \"${WORKER}\"}}}\n")
 	for range 2 { // the second time after a clean end
 		s := running(t, path)
 		for _, source := range []string{"order_id", "event_id"} {
@@ -226,18 +194,13 @@ sources: {order_id: {snowflake: {worker: "${WORKER}"}}, event_id: {snowflake: {w
 	}
 }
 
-// TestWorkerStores makes pools in etcd and MariaDB, lets two programs' sources
-// take numbers, and looks at what commands say of it.
+// TestWorkerStores has two programs' sources take numbers of pools in each store, and commands say so.
 func TestWorkerStores(t *testing.T) {
 	raft := assert.Of(servers.StartEtcd(t.Context())).Must(t)
 	cache := assert.Of(servers.StartRedis(t.Context())).Must(t)
 	keeper := assert.Of(servers.StartZooKeeper(t.Context())).Must(t)
 	db := assert.Of(servers.Start(t.Context(), servers.MariaDB, servers.Options{})).Must(t)
-	t.Cleanup(func() {
-		for _, stop := range []func() error{raft.Stop, cache.Stop, keeper.Stop, db.Stop} {
-			assert.NoError(t, stop())
-		}
-	})
+	t.Cleanup(func() { assert.NoError(t, errors.Join(raft.Stop(), cache.Stop(), keeper.Stop(), db.Stop())) })
 	conn := assert.Of(sql.Open("mysql", db.DSN(""))).Must(t)
 	defer conn.Close() //nolint:errcheck // nothing is pending
 	assert.Of(conn.ExecContext(t.Context(), "CREATE DATABASE idproxy")).Must(t)
@@ -259,8 +222,7 @@ func tryClocks(t *testing.T, addr string) {
 stores: {main: {etcd: {endpoints: ["%s"]}}}
 sources: {far_id: {snowflake: {workers: main}}}
 `, askedListener(t), addr))
-	got := runWith(t, "", "worker", "--config", path, "add", "2", "--new-pool")
-	assert.MustTrue(t, got.status == statusFine, "%+v", got)
+	commands(t, path)(statusFine, "", "worker", "add", "2", "--new-pool")
 	c := assert.Of(client.New(client.Config{Endpoints: []string{addr}})).Must(t)
 	defer c.Close() //nolint:errcheck // nothing is pending
 	for ahead, warns := range map[time.Duration]bool{time.Second: false, time.Minute: true} {
@@ -276,24 +238,27 @@ sources: {far_id: {snowflake: {workers: main}}}
 func running(t *testing.T, path string) *sources.Sources {
 	t.Helper()
 	cfg := assert.Of(config.Load(path)).Must(t)
-	s := assert.Of(sources.Open(cfg, slog.New(slog.DiscardHandler), nil, net.Listen, false)).Must(t)
-	return s
+	return assert.Of(sources.Open(cfg, slog.New(slog.DiscardHandler), nil, net.Listen, false)).Must(t)
 }
 
 // numberOf has a source issue an id and returns the worker number in it.
 func numberOf(t *testing.T, s *sources.Sources, source, layout string) uint64 {
 	t.Helper()
-	l := assert.Of(snowflake.ParseLayout(layout)).Must(t)
-	id := make([]uint64, 1)
-	for try := 0; ; try++ {
-		err := s.Named()[source].(idsource.Series).Fill(t.Context(), id, 1)
-		if err == nil {
-			return l.Decode(id[0]).Worker
-		}
-		if try == 5 { // each waits for two seconds
-			t.Fatal(err)
+	l, id := assert.Of(snowflake.ParseLayout(layout)).Must(t), make([]uint64, 1)
+	fill(t, s, source, id)
+	return l.Decode(id[0]).Worker
+}
+
+// fill has a source issue ids, as soon as it has a number.
+func fill(t *testing.T, s *sources.Sources, source string, ids []uint64) {
+	t.Helper()
+	var err error
+	for range 6 { // each waits for two seconds
+		if err = s.Named()[source].(idsource.Series).Fill(t.Context(), ids, 1); err == nil {
+			return
 		}
 	}
+	t.Fatal(err)
 }
 
 // commands returns what runs idproxy with a configuration. It ends the test unless the status, and
@@ -322,9 +287,7 @@ sources: {event_id: {snowflake: {workers: main, layout: 41/3/12, lease: {heartbe
 	run(statusFine, "held", "worker", "list")
 	run(statusFine, "SECONDS    since its holder was last heard of", "worker", "list")
 	run(statusFine, "are held", "check", "--online")
-	for _, s := range []*sources.Sources{one, two} {
-		assert.NoError(t, s.Close())
-	}
+	assert.NoError(t, errors.Join(one.Close(), two.Close()))
 	run(statusFine, "3 worker numbers are free, 0 are held", "check", "--online")
 }
 
@@ -373,14 +336,13 @@ func TestEtcdTLS(t *testing.T) {
 		{"no TLS", "username: root, password: secret", "etcd store"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
-stores: {main: {etcd: {endpoints: ["%s"], %s}}}
+			path := harness.WriteConfig(t, idle+fmt.Sprintf(`stores: {main: {etcd: {endpoints: ["%s"], %s}}}
 sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: main}}}
 `, s.Addr, tt.store))
 			for _, args := range [][]string{{"worker", "--config", path, "add", "2", "--new-pool"}, {"source", "set", "--config", path, "order_id", "1"}} {
 				got := runWith(t, "", args...)
 				right := func() bool {
-					return tt.fails == "" && got.status == statusFine || tt.fails != "" && strings.Contains(got.out+got.err, tt.fails)
+					return (tt.fails != "" || got.status == statusFine) && strings.Contains(got.out+got.err, tt.fails)
 				}
 				for began := time.Now(); !right() && away(got.err) && time.Since(began) < 2*time.Minute; {
 					got = runWith(t, "", args...)

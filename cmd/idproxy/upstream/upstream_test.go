@@ -34,9 +34,7 @@ func TestTakesLeave(t *testing.T) {
 			root := server.Config(schema)
 			root.User, root.Passwd = servers.RootUser, servers.RootPassword
 			db := harness.Open(t, root, "")
-			for _, text := range []string{"CREATE TABLE t (id INT PRIMARY KEY)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'"} {
-				harness.MustExec(t, db, text)
-			}
+			harness.MustExec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON "+schema+".* TO guest@'%'")
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%'") })
 			asked := func(leave func(u *Server, q *Session)) (lost int) {
 				t.Helper()
@@ -112,12 +110,8 @@ func numbered(t *testing.T, schema string) []*servers.Server {
 	all := harness.Servers(t)[:2]
 	for i, s := range all {
 		db := rootOf(t, s)
-		for _, text := range []string{
-			"CREATE DATABASE " + schema, "CREATE TABLE " + schema + ".t (id BIGINT PRIMARY KEY)",
-			fmt.Sprintf("INSERT INTO %s.t VALUES (%d)", schema, i+1),
-		} {
-			harness.MustExec(t, db, text)
-		}
+		harness.MustExec(t, db, "CREATE DATABASE "+schema, "CREATE TABLE "+schema+".t (id BIGINT PRIMARY KEY)",
+			fmt.Sprintf("INSERT INTO %s.t VALUES (%d)", schema, i+1))
 		t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + schema) })
 	}
 	return all
