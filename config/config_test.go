@@ -253,9 +253,7 @@ func TestDefaultStoreIsShared(t *testing.T) {
 	if got := c.Sources[0].Segment.Store; got != "mine" || len(c.Stores) != 1 {
 		t.Errorf("got store %q of %d, want mine of 1", got, len(c.Stores))
 	}
-	err := error(nil)
-	_, err = Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv)
-	assert.True(t, err != nil, "the default store can be named")
+	assert.Of(Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv)).Fails(t, "naming the default store", "")
 }
 
 func TestFirstMatch(t *testing.T) {
@@ -294,11 +292,8 @@ stores: {main: {mysql: {dsn: "u:hunter2@tcp(h:1)/d"}}}
 			assert.True(t, !strings.Contains(text, secret), "the password is in %s", text)
 		}
 	}
-	got := account.Password.String() + Secret("").String()
-	assert.True(t, got == "********", "got %q, want stars for a secret and nothing for an empty one", got)
-	if string(account.Password) != "hunter2" { // negative control: the value itself is there
-		t.Errorf("the password is lost")
-	}
+	assert.Equal(t, "a secret and an empty one are printed as", account.Password.String()+Secret("").String(), "********")
+	assert.True(t, string(account.Password) == "hunter2", "the password is lost") // negative control: the value itself is there
 }
 
 // TestSecretsAreNotInErrors breaks the file at every byte of a password's
@@ -357,8 +352,7 @@ func TestSecretHoldersPrintThemselves(t *testing.T) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "idproxy.yaml")
-	_, err := Load(path)
-	assert.True(t, errors.Is(err, fs.ErrNotExist), "no file: got %v, want fs.ErrNotExist", err)
+	assert.Of(Load(path)).ErrorIs(t, "no file", fs.ErrNotExist)
 	t.Setenv("IDPROXY_TEST_DIR", "data")
 	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\nids: {redis: {listen: unix:ids.sock}, http: {listen: :9308, tls: {cert: c, key: k}}}\n"
 	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))

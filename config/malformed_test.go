@@ -112,9 +112,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, s := range c.Sources {
-			if s.Segment != nil && c.Store(s.Segment.Store) == nil || s.Snowflake != nil && c.Store(cmp.Or(s.Snowflake.Workers, s.Snowflake.Store)) == nil {
-				t.Errorf("source %s has no store", s.Name)
-			}
+			assert.True(t, (s.Segment == nil || c.Store(s.Segment.Store) != nil) && (s.Snowflake == nil || c.Store(cmp.Or(s.Snowflake.Workers, s.Snowflake.Store)) != nil), "source %s has no store", s.Name)
 		}
 		for _, r := range c.Rules {
 			if c.Source(r.Source) == nil || r.Schema == "" || r.Table == "" || r.Column == "" {

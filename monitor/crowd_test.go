@@ -122,9 +122,7 @@ func TestFew(t *testing.T) {
 	r, err := http.Get("http://" + l.Addr().String()) //nolint:noctx // closed at once
 	assert.Must(t, err)
 	r.Body.Close()
-	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-		t.Errorf("one too many: %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
-	}
+	assert.True(t, r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != "", "one too many: %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
 	once.Do(func() { close(release) })
 	all.Wait()
 }

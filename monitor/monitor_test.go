@@ -308,9 +308,7 @@ func TestMetrics(t *testing.T) {
 		`idproxy_refusals_total{reason="form",rule="shop.orders.id"} 2`, `idproxy_refusals_total{reason="undecided",rule=""} 1`,
 		`idproxy_store_up{store="main"} 1`, `idproxy_ready{listener="b"} 1`, `idproxy_upstream_up{listener="a"} 1`,
 	} {
-		if strings.Count(body, want+"\n") != 1 {
-			t.Errorf("%q stands there %d times", want, strings.Count(body, want+"\n"))
-		}
+		assert.True(t, strings.Count(body, want+"\n") == 1, "%q stands there %d times", want, strings.Count(body, want+"\n"))
 	}
 	if t.Failed() {
 		t.Log(body)

@@ -117,8 +117,7 @@ func TestInit(t *testing.T) {
 		r := ruleOf(cfg, "s0", s.name, c.table)
 		assert.True(t, (r != nil) == c.filled && (r == nil || cfg.Source(r.Source).Segment.Start == c.start), "%s has rule %+v, want a start of %d", c.table, r, c.start)
 	}
-	r := ruleOf(cfg, "s1", s.name, "here")
-	assert.True(t, r == nil, "the table of one server has a rule on the other: %+v", r)
+	assert.Equal(t, "on the other server the table of one has rule", ruleOf(cfg, "s1", s.name, "here"), nil)
 	holds(t, "the wildcard for all but two", string(text), "  - {table: \""+s.name+".t_*\", column: id, source: ids_200k}      # 248 tables\n")
 	holds(t, "the wildcard for all but one", string(text), "  - {table: \""+s.name+".big_*\", column: nr, source: ids_200k}      # 39 tables\n")
 	if len(cfg.Rules) != 6 {
@@ -171,8 +170,7 @@ func (s *shop) filled(t *testing.T, cfg *config.Config) {
 		assert.True(t, r != nil && r.Column == "nr", "big_%d has rule %+v", i, r)
 	}
 	for _, o := range odd {
-		r := ruleOf(cfg, "s0", s.name, o.table)
-		assert.True(t, r == nil, "%s, which is left out, has rule %+v", o.table, r)
+		assert.Equal(t, o.table+", which is left out, has rule", ruleOf(cfg, "s0", s.name, o.table), nil)
 	}
 }
 
@@ -277,8 +275,7 @@ func TestInitQuestions(t *testing.T) {
 	out, err = ask("idproxy\n", f)
 	assert.True(t, err == nil && f.user == "idproxy" && f.Proxies == 2, "%q, %v: %+v", out, err, f)
 	for _, in := range []string{"", "db0:3306\n", "db0:3306\n\nidproxy\nmany\n", "db0:3306\n\nidproxy\n0\n"} {
-		out, err := ask(in, &initFlags{Options: initial.Options{Listen: "127.0.0.1:3307"}})
-		assert.True(t, err != nil, "%q is taken: %q", in, out)
+		assert.Of(ask(in, &initFlags{Options: initial.Options{Listen: "127.0.0.1:3307"}})).Fails(t, fmt.Sprintf("%q", in), "")
 	}
 }
 
@@ -451,8 +448,7 @@ func TestInitUnlikeServers(t *testing.T) {
 	p := harness.StartProxy(t, strings.NewReplacer(`"127.0.0.1:3307"`, "127.0.0.1:0", `"127.0.0.1:3308"`, "127.0.0.1:0").Replace(string(text)))
 	for i, s := range []*servers.Server{plain, folds} {
 		db := harness.Open(t, s.Config(name+"Shop"), p.Addr([]string{"plain", "folds"}[i]))
-		id, err := harness.MustExec(t, db, "INSERT INTO "+[]string{"Orders", "oRDERS"}[i]+" (a) VALUES (1)").LastInsertId()
-		assert.True(t, err == nil && id == 500_000+int64(i), "server %d: id %d, %v", i, id, err)
+		assert.Of(harness.MustExec(t, db, "INSERT INTO "+[]string{"Orders", "oRDERS"}[i]+" (a) VALUES (1)").LastInsertId()).Equal(t, fmt.Sprintf("id of server %d", i), 500_000+int64(i))
 	}
 
 	harness.MustExec(t, open(folds), "REVOKE SELECT ON "+name+"Shop.* FROM half@'%'")

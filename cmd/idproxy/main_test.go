@@ -112,12 +112,8 @@ func TestHelp(t *testing.T) {
 		if c.Name() == "completion" || c.Name() == "help" {
 			return
 		}
-		if c.Short == "" || c.RunE == nil && c.Run == nil {
-			t.Errorf("%s: no line, or nothing to run", c.CommandPath())
-		}
-		if !c.HasSubCommands() && !strings.Contains(c.Example, "  idproxy "+strings.TrimPrefix(c.CommandPath(), "idproxy ")) {
-			t.Errorf("%s: no example of it in %q", c.CommandPath(), c.Example)
-		}
+		assert.True(t, c.Short != "" && (c.RunE != nil || c.Run != nil), "%s: no line, or nothing to run", c.CommandPath())
+		assert.True(t, c.HasSubCommands() || strings.Contains(c.Example, "  idproxy "+strings.TrimPrefix(c.CommandPath(), "idproxy ")), "%s: no example of it in %q", c.CommandPath(), c.Example)
 		for _, below := range c.Commands() {
 			walk(below)
 		}

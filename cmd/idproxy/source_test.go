@@ -69,8 +69,7 @@ func TestSourceSet(t *testing.T) {
 	assert.True(t, len(s) == 4 && *s[0].Next == 160 && *s[0].Used && len(s[1].Series) == 1 && *s[1].Series[0].Next == 150 && s[2].Error != "" && *s[3].Worker == 3<<5|7, "list %+v", s)
 	holds(t, "show of a source whose store is down", idproxy(statusFinding, "source", "show", "ticket").out, "refused")
 	holds(t, "show of series", idproxy(statusFine, "source", "show", "each").out, "ids_x: next 150")
-	lines := strings.Count(idproxy(statusFine, "source", "list").out, "\n")
-	assert.True(t, lines == 5, "source list has %d lines, want a head and one for each source", lines)
+	assert.Equal(t, "lines of source list, a head and one for each source", strings.Count(idproxy(statusFine, "source", "list").out, "\n"), 5)
 	for line := range strings.Lines(idproxy(statusFinding, "check", "--online").out) { // each server of a store says why it does not answer
 		assert.True(t, strings.HasPrefix(line, path+":"), "check --online: %q names no place", line)
 	}
@@ -161,13 +160,10 @@ rules: [{table: %s.t, column: id, source: order_id}]
 
 	p := harness.StartProxy(t, config)
 	harness.MustExec(t, harness.Open(t, s.Config(name), p.Addr("a")), "INSERT INTO t (a) VALUES (1), (2)")
-	n := harness.Count(t, direct, "SELECT max_id FROM idproxy_segment WHERE biz_tag = 'orders'")
-	assert.True(t, n == 51, "the key stands at %d, want a range of 50", n)
+	assert.Equal(t, "behind a range of 50 the key stands at", harness.Count(t, direct, "SELECT max_id FROM idproxy_segment WHERE biz_tag = 'orders'"), 51)
 	var h admin.History
 	assert.Must(t, json.Unmarshal([]byte(idproxy(statusFine, "", "source", "history", "order_id", "--id", "2", "--json")), &h))
-	if len(h.Ranges) != 1 || h.Ranges[0].First != 1 || h.Ranges[0].Last != 50 || !strings.Contains(h.Ranges[0].By, ":") || time.Since(h.Ranges[0].At).Abs() > time.Hour {
-		t.Errorf("history %+v", h)
-	}
+	assert.True(t, len(h.Ranges) == 1 && h.Ranges[0].First == 1 && h.Ranges[0].Last == 50 && strings.Contains(h.Ranges[0].By, ":") && time.Since(h.Ranges[0].At).Abs() <= time.Hour, "history %+v", h)
 	idproxy(statusFine, "FIRST  LAST  TAKEN", "source", "history", "order_id")
 	idproxy(statusFine, "taken by    "+h.Ranges[0].By+" at ", "decode", "order_id", "2")
 	out := idproxy(statusFine, "", "decode", "order_id", "51")

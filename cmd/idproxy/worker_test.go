@@ -301,8 +301,7 @@ sources: {start_id: {snowflake: {workers: main, disposable: true, layout: 31s/20
 	run(statusFine, "0 of 1048576 numbers are taken for used", "worker", "add", "0", "--new-pool")
 	for want := range uint64(2) {
 		s := running(t, path)
-		got := numberOf(t, s, "start_id", "31s/20/12")
-		assert.True(t, got == want, "start %d has number %d", want, got)
+		assert.Equal(t, fmt.Sprintf("number of start %d", want), numberOf(t, s, "start_id", "31s/20/12"), want)
 		assert.NoError(t, s.Close())
 	}
 	run(statusFine, "2 of 1048576 worker numbers were used", "check", "--online")

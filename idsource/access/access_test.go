@@ -24,16 +24,13 @@ func TestUsers(t *testing.T) {
 	ann, bob := u.Bearing("of-ann"), u.Bearing("of-bob")
 	assert.MustTrue(t, ann != nil && ann.Name == "ann" && bob != nil && u.Bearing("of-") == nil && u.Bearing("") == nil, "by tokens: %v, %v", ann, bob)
 	for key, want := range map[string]bool{"orders": true, "app:x": true, "order": false, "orders2": false} {
-		if ann.May(key) != want || !bob.May(key) {
-			t.Errorf("may ask for %s: ann %v, bob %v", key, ann.May(key), bob.May(key))
-		}
+		assert.True(t, ann.May(key) == want && bob.May(key), "may ask for %s: ann %v, bob %v", key, ann.May(key), bob.May(key))
 	}
 	assert.True(t, u.Still(ann) == ann, "ann is no longer ann")
 	u.Replace([]User{{Name: "ann", Secret: DigestOf("of-ann"), Most: 7}, {Name: "bob", Secret: DigestOf("another")}})
 	now := u.Still(ann)
 	assert.True(t, now != nil && now.Most == 7, "ann has other rights, and is %v", now)
-	now = u.Still(bob)
-	assert.True(t, now == nil, "bob has another secret, and is %v", now)
+	assert.Equal(t, "bob, who has another secret,", u.Still(bob), nil)
 	u.Replace(nil)
 	assert.True(t, u.Still(ann) == nil && u.Bearing("of-ann") == nil && u.Named("ann", "of-ann") == nil, "ann is still there")
 }
@@ -99,7 +96,5 @@ func TestNotes(t *testing.T) {
 	}
 	users, errs := OfNotes(notes)
 	assert.True(t, reflect.DeepEqual(users, []User{ann, bob}) && len(errs) == 5, "%+v, %v", users, errs)
-	if strings.Contains(ann.Note(), "of-ann") {
-		t.Errorf("the secret is in %s", ann.Note())
-	}
+	assert.True(t, !strings.Contains(ann.Note(), "of-ann"), "the secret is in %s", ann.Note())
 }

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"idproxy/idsource/segment"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
@@ -32,14 +33,9 @@ func cluster(t *testing.T) (all []*servers.Etcd, endpoints []string) {
 // leader waits for the member that leads.
 func leader(t *testing.T, all []*servers.Etcd) *servers.Etcd {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if i := slices.IndexFunc(all, (*servers.Etcd).Leads); i >= 0 {
-			return all[i]
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("no member leads")
-	return nil
+	i := -1
+	assert.Until(t, "a member leads", func() bool { i = slices.IndexFunc(all, (*servers.Etcd).Leads); return i >= 0 })
+	return all[i]
 }
 
 // TestLeaderKilled kills the leader of three again and again. Ranges are had again as soon as there
@@ -50,21 +46,13 @@ func TestLeaderKilled(t *testing.T) {
 	all, endpoints := cluster(t)
 	var stores [2]*Store
 	for i := range stores {
-		var err error
-		stores[i], err = New(Config{Endpoints: endpoints})
-		assert.Must(t, err)
+		stores[i] = assert.Of(New(Config{Endpoints: endpoints})).Must(t)
 		t.Cleanup(func() { _ = stores[i].Close() })
 	}
 	assert.Must(t, stores[0].Advance(t.Context(), "k", 1))
 	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: stores[1], Step: 500_000, MaxStep: 500_000})).Must(t)
 	ids := make([]uint64, 5)
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // the first range
-		err := src.Fill(t.Context(), ids, 1)
-		if err == nil {
-			break
-		}
-		assert.MustTrue(t, time.Since(began) <= time.Minute, "%v", err)
-	}
+	assert.Until(t, "the first range", func() bool { return src.Fill(t.Context(), ids, 1) == nil })
 	ctx, stop := context.WithCancel(t.Context())
 	var filled atomic.Int64
 	done := make(chan struct{})
@@ -114,11 +102,8 @@ func reserved(t *testing.T, s *Store, last *uint64) {
 // TestAskedAgain has questions be lost, answered late, or answered by members without a leader.
 func TestAskedAgain(t *testing.T) {
 	broken := errors.New("broken")
-	lost := func(ctx context.Context) (int, error) {
-		<-ctx.Done()
-		return 0, ctx.Err()
-	}
-	at := func(d time.Duration, n int, err error) func(ctx context.Context) (int, error) {
+	type ask = func(ctx context.Context) (int, error)
+	at := func(d time.Duration, n int, err error) ask {
 		return func(ctx context.Context) (int, error) {
 			select {
 			case <-ctx.Done():
@@ -128,21 +113,22 @@ func TestAskedAgain(t *testing.T) {
 			}
 		}
 	}
+	lost := at(time.Hour, 0, nil)
 	for _, tt := range []struct {
 		name  string
-		asks  []func(ctx context.Context) (int, error) // the last one stands for all that follow
+		asks  []ask // the last one stands for all that follow
 		want  int
 		err   error
 		takes time.Duration
 	}{
-		{"answered", []func(ctx context.Context) (int, error){at(time.Millisecond, 1, nil)}, 1, nil, time.Millisecond},
-		{"lost with a leader", []func(ctx context.Context) (int, error){lost, at(time.Millisecond, 2, nil)}, 2, nil, 201 * time.Millisecond},
-		{"two lost", []func(ctx context.Context) (int, error){lost, lost, at(time.Millisecond, 3, nil)}, 3, nil, 226 * time.Millisecond},
-		{"a slow cluster", []func(ctx context.Context) (int, error){at(3*time.Second, 1, nil)}, 1, nil, 3 * time.Second},
-		{"no leader", []func(ctx context.Context) (int, error){at(0, 0, rpctypes.ErrNoLeader), at(0, 0, rpctypes.ErrNoLeader), at(0, 3, nil)}, 3, nil, 50 * time.Millisecond},
-		{"another error", []func(ctx context.Context) (int, error){at(0, 0, broken)}, 0, broken, 0},
-		{"none comes", []func(ctx context.Context) (int, error){lost}, 0, context.DeadlineExceeded, 5 * time.Second},
-		{"no leader for long", []func(ctx context.Context) (int, error){at(0, 0, rpctypes.ErrNoLeader)}, 0, rpctypes.ErrNoLeader, 5 * time.Second},
+		{"answered", []ask{at(time.Millisecond, 1, nil)}, 1, nil, time.Millisecond},
+		{"lost with a leader", []ask{lost, at(time.Millisecond, 2, nil)}, 2, nil, 201 * time.Millisecond},
+		{"two lost", []ask{lost, lost, at(time.Millisecond, 3, nil)}, 3, nil, 226 * time.Millisecond},
+		{"a slow cluster", []ask{at(3*time.Second, 1, nil)}, 1, nil, 3 * time.Second},
+		{"no leader", []ask{at(0, 0, rpctypes.ErrNoLeader), at(0, 0, rpctypes.ErrNoLeader), at(0, 3, nil)}, 3, nil, 50 * time.Millisecond},
+		{"another error", []ask{at(0, 0, broken)}, 0, broken, 0},
+		{"none comes", []ask{lost}, 0, context.DeadlineExceeded, 5 * time.Second},
+		{"no leader for long", []ask{at(0, 0, rpctypes.ErrNoLeader)}, 0, rpctypes.ErrNoLeader, 5 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -167,12 +153,10 @@ func TestAskedInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 {
-		if _, err := try(ctx, &Store{beside: askBeside}, func(context.Context) (int, error) {
+		assert.Of(try(ctx, &Store{beside: askBeside}, func(context.Context) (int, error) {
 			t.Error("it was asked")
 			return 0, nil
-		}); !errors.Is(err, context.Canceled) {
-			t.Errorf("the answer is %v", err)
-		}
+		})).ErrorIs(t, "the answer", context.Canceled)
 	}
 }
 
@@ -260,12 +244,10 @@ func TestForgottenConnection(t *testing.T) {
 	reserve := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _, err := st.Reserve(ctx, ask("k", 1))
-		return err
+		return sourcetest.ErrorOf(st.Reserve(ctx, ask("k", 1)))
 	}
 	assert.Must(t, st.Advance(t.Context(), "k", 1))
-	_, _, err := st.Reserve(t.Context(), ask("k", 1))
-	assert.Must(t, err)
+	assert.Must(t, sourcetest.ErrorOf(st.Reserve(t.Context(), ask("k", 1))))
 	f.Forget()
 	assert.Fails(t, "the connection is not forgotten", reserve(), "")
 	for end := time.Now().Add(2 * time.Minute); reserve() != nil; {

@@ -2,7 +2,9 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,44 +18,41 @@ import (
 	"idproxy/integration/holders"
 )
 
-// deaf is a client that does not hear what became of its next transaction that writes.
-type deaf struct {
+// hooked is a client whose transactions a hook commits. It is told whether one writes.
+type hooked struct {
 	client.KV
-	next *atomic.Bool
+	hook func(ctx context.Context, writes bool, commit func() (*client.TxnResponse, error)) (*client.TxnResponse, error)
 }
 
 // Txn implements client.KV.
-func (d deaf) Txn(ctx context.Context) client.Txn {
-	return &deafTxn{Txn: d.KV.Txn(ctx), ctx: ctx, next: d.next}
+func (h hooked) Txn(ctx context.Context) client.Txn { return &hookedTxn{of: h, ctx: ctx} }
+
+type hookedTxn struct {
+	of       hooked
+	ctx      context.Context
+	cmp      []client.Cmp
+	ops, not []client.Op
 }
 
-type deafTxn struct {
-	client.Txn
-	ctx    context.Context
-	next   *atomic.Bool
-	writes bool
-}
-
-func (t *deafTxn) If(c ...client.Cmp) client.Txn {
-	t.Txn = t.Txn.If(c...)
+func (t *hookedTxn) If(c ...client.Cmp) client.Txn {
+	t.cmp = c
 	return t
 }
 
-func (t *deafTxn) Then(o ...client.Op) client.Txn {
-	for _, op := range o {
-		t.writes = t.writes || op.IsPut()
-	}
-	t.Txn = t.Txn.Then(o...)
+func (t *hookedTxn) Then(o ...client.Op) client.Txn {
+	t.ops = o
 	return t
 }
 
-func (t *deafTxn) Commit() (*client.TxnResponse, error) {
-	r, err := t.Txn.Commit()
-	if t.writes && t.next.CompareAndSwap(true, false) {
-		<-t.ctx.Done()
-		return nil, t.ctx.Err()
-	}
-	return r, err
+func (t *hookedTxn) Else(o ...client.Op) client.Txn {
+	t.not = o
+	return t
+}
+
+func (t *hookedTxn) Commit() (*client.TxnResponse, error) {
+	return t.of.hook(t.ctx, slices.ContainsFunc(t.ops, client.Op.IsPut), func() (*client.TxnResponse, error) {
+		return t.of.KV.Txn(t.ctx).If(t.cmp...).Then(t.ops...).Else(t.not...).Commit()
+	})
 }
 
 // TestHeardTwice: a slow cluster is asked again for what it has done already, and says that it
@@ -63,8 +62,15 @@ func TestHeardTwice(t *testing.T) {
 	t.Parallel()
 	st := newStore(t, newServer(t))
 	st.beside = 20 * time.Millisecond
-	next := &atomic.Bool{}
-	st.c.KV = deaf{st.c.KV, next}
+	var next atomic.Bool // the next transaction that writes is not heard of
+	st.c.KV = hooked{st.c.KV, func(ctx context.Context, writes bool, commit func() (*client.TxnResponse, error)) (*client.TxnResponse, error) {
+		r, err := commit()
+		if writes && next.CompareAndSwap(true, false) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return r, err
+	}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	workers := st.Workers()
@@ -72,9 +78,7 @@ func TestHeardTwice(t *testing.T) {
 		t.Helper()
 		next.Store(true)
 		n, err := workers.Add(ctx, lease.Fill{Pool: "p", Shape: "41/10/12", Numbers: numbers, Fresh: true, Rules: holders.Brisk})
-		if err != nil || n != want || next.Load() != (want == 0) {
-			t.Errorf("Add up to %d = %d, %v, want %d; an answer was lost: %t", numbers, n, err, want, !next.Load())
-		}
+		assert.True(t, err == nil && n == want && next.Load() == (want == 0), "Add up to %d = %d, %v, want %d; an answer was lost: %t", numbers, n, err, want, !next.Load())
 		l, err := workers.List(ctx, "p")
 		assert.True(t, err == nil && uint64(len(l.Records)) == numbers, "%d numbers are there, want %d: %v", len(l.Records), numbers, err)
 	}
@@ -83,9 +87,8 @@ func TestHeardTwice(t *testing.T) {
 	add(5, 0)
 	add(5+lease.InsertMost+1, lease.InsertMost+1)
 	next.Store(true)
-	if dropped, err := workers.Drop(ctx, "p", []uint64{1, 2}); err != nil || len(dropped) != 2 || next.Load() {
-		t.Errorf("Drop = %d, %v; an answer was lost: %t", dropped, err, !next.Load())
-	}
+	dropped, err := workers.Drop(ctx, "p", []uint64{1, 2})
+	assert.True(t, err == nil && len(dropped) == 2 && !next.Load(), "Drop = %d, %v; an answer was lost: %t", dropped, err, !next.Load())
 	add(5+lease.InsertMost+1, 2)
 
 	a := lease.Ask{Pool: "p", Shape: "41/10/12", Rules: holders.Brisk, Use: lease.Use{Token: "x"}}
@@ -99,58 +102,9 @@ func TestHeardTwice(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			r, err = step.call(ctx, a)
 		}
-		if err != nil || r.Verdict != lease.Granted || next.Load() {
-			t.Errorf("%s = %+v, %v; an answer was lost: %t", step.name, r, err, !next.Load())
-		}
+		assert.True(t, err == nil && r.Verdict == lease.Granted && !next.Load(), "%s = %+v, %v; an answer was lost: %t", step.name, r, err, !next.Load())
 		a.Worker, a.Last = r.Worker, r.Start
 	}
-}
-
-// twice is a client whose next transaction is heard twice by the cluster. The answer to the first
-// is lost, and meanwhile happens before the second.
-type twice struct {
-	client.KV
-	armed     *atomic.Bool
-	meanwhile func()
-}
-
-// Txn implements client.KV.
-func (d twice) Txn(ctx context.Context) client.Txn {
-	return &twiceTxn{Txn: d.KV.Txn(ctx), of: d, ctx: ctx}
-}
-
-type twiceTxn struct {
-	client.Txn
-	of  twice
-	ctx context.Context
-	cmp []client.Cmp
-	ops []client.Op
-	not []client.Op
-}
-
-func (t *twiceTxn) If(c ...client.Cmp) client.Txn {
-	t.cmp = c
-	return t
-}
-
-func (t *twiceTxn) Then(o ...client.Op) client.Txn {
-	t.ops = o
-	return t
-}
-
-func (t *twiceTxn) Else(o ...client.Op) client.Txn {
-	t.not = o
-	return t
-}
-
-func (t *twiceTxn) Commit() (*client.TxnResponse, error) {
-	if t.of.armed.CompareAndSwap(true, false) {
-		if _, err := t.of.KV.Txn(t.ctx).If(t.cmp...).Then(t.ops...).Else(t.not...).Commit(); err != nil {
-			return nil, err
-		}
-		t.of.meanwhile()
-	}
-	return t.of.KV.Txn(t.ctx).If(t.cmp...).Then(t.ops...).Else(t.not...).Commit()
 }
 
 // TestGiveBackTwice: a range that was given back is not given back again, where the cluster was asked
@@ -169,7 +123,15 @@ func TestGiveBackTwice(t *testing.T) {
 	lo, hi := reserve(st)
 	var armed atomic.Bool
 	var theirs [2]uint64
-	st.c.KV = twice{st.c.KV, &armed, func() { theirs[0], theirs[1] = reserve(other) }}
+	st.c.KV = hooked{st.c.KV, func(_ context.Context, _ bool, commit func() (*client.TxnResponse, error)) (*client.TxnResponse, error) {
+		if armed.CompareAndSwap(true, false) { // the cluster hears it twice, and the first answer is lost
+			if _, err := commit(); err != nil {
+				return nil, err
+			}
+			theirs[0], theirs[1] = reserve(other)
+		}
+		return commit()
+	}}
 	armed.Store(true)
 	assert.Of(st.GiveBack(t.Context(), "k", lo, hi)).Must(t)
 	assert.MustTrue(t, !armed.Load() && theirs == [2]uint64{lo, hi}, "another process reserved %d to %d meanwhile, want %d to %d", theirs[0], theirs[1], lo, hi)
@@ -192,19 +154,16 @@ func TestAnswersOutOfOrder(t *testing.T) {
 				return
 			}
 			for range 100 {
-				if _, _, err := st.Reserve(t.Context(), ask(key, 1)); err != nil {
-					t.Errorf("Reserve: %v", err)
-					return
-				}
-				if _, err := st.Position(t.Context(), key); err != nil {
-					t.Errorf("Position: %v", err)
+				_, _, err := st.Reserve(t.Context(), ask(key, 1))
+				_, err2 := st.Position(t.Context(), key)
+				if err = errors.Join(err, err2); err != nil {
+					t.Error(err)
 					return
 				}
 			}
 		})
 	}
 	wg.Wait()
-	// A question that was asked when a later revision was known: its answer is from a cluster that
-	// forgot.
+	// A question that was asked when a later revision was known: the cluster forgot.
 	assert.Fails(t, "a revision of before was not noticed", st.answered(st.known(), 1), "")
 }

@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"syscall"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"idproxy/idsource/lease"
 	"idproxy/idsource/order"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
@@ -219,14 +219,12 @@ func TestRegister(t *testing.T) {
 	assert.Must(t, old.Advance(ctx, "k", 1))
 	lo, hi, err := old.Reserve(ctx, ask("k", 10))
 	assert.True(t, err == nil && lo == 1 && hi == 11, "Reserve: %d, %d, %v", lo, hi, err)
-	_, _, err = st.Reserve(ctx, ask("k", 10))
-	assert.True(t, errors.Is(err, errOrdered), "Reserve without order: %v", err)
+	assert.ErrorIs(t, "Reserve without order", sourcetest.ErrorOf(st.Reserve(ctx, ask("k", 10))), errOrdered)
 
 	seen, _ = g.Look(ctx)
 	second, taken, err := g.Take(ctx, seen, b)
 	assert.MustTrue(t, err == nil && taken && second > first, "Take: term %d behind %d, %v, %v", second, first, taken, err)
-	_, _, err = old.Reserve(ctx, ask("k", 10))
-	assert.True(t, errors.Is(err, order.ErrDeposed), "Reserve when the term has ended: %v", err)
+	assert.ErrorIs(t, "Reserve when the term has ended", sourcetest.ErrorOf(old.Reserve(ctx, ask("k", 10))), order.ErrDeposed)
 	assert.Of(old.GiveBack(ctx, "k", 5, 11)).ErrorIs(t, "GiveBack when the term has ended", order.ErrDeposed)
 	assert.ErrorIs(t, "Advance when the term has ended", old.Advance(ctx, "k", 100), order.ErrDeposed)
 	assert.Of(g.Renew(ctx, first, "a")).Equal(t, "Renew when the term has ended", false)
@@ -237,13 +235,11 @@ func TestRegister(t *testing.T) {
 	lo, _, err = during.Reserve(ctx, ask("k", 10))
 	assert.True(t, err == nil && lo == 11, "Reserve: %d, %v", lo, err)
 	assert.Of(during.GiveBack(ctx, "k", 15, 21)).Equal(t, "GiveBack", true)
-	_, _, err = g.During(second, "other").Reserve(ctx, ask("k", 10))
-	assert.True(t, errors.Is(err, order.ErrDeposed), "Reserve by another token: %v", err)
+	assert.ErrorIs(t, "Reserve by another token", sourcetest.ErrorOf(g.During(second, "other").Reserve(ctx, ask("k", 10))), order.ErrDeposed)
 	assert.NoError(t, g.Resign(ctx, second, "b"))
 	seen, err = g.Look(ctx)
 	assert.True(t, err == nil && seen.Leader == (order.Leader{}), "nobody leads: %+v, %v", seen, err)
-	_, _, err = during.Reserve(ctx, ask("k", 10))
-	assert.True(t, errors.Is(err, order.ErrDeposed), "Reserve behind a resignation: %v", err)
+	assert.ErrorIs(t, "Reserve behind a resignation", sourcetest.ErrorOf(during.Reserve(ctx, ask("k", 10))), order.ErrDeposed)
 	assert.NoError(t, st.Set(ctx, "k", 500))
 	lo, _, err = st.Reserve(ctx, ask("k", 1))
 	assert.True(t, err == nil && lo == 500, "Reserve without order once the key was set: %d, %v", lo, err)

@@ -43,7 +43,7 @@ func TestReserve(t *testing.T) {
 	if _, _, err := s.Reserve(ctx, ask("k", 1)); !errors.Is(err, idsource.ErrNoKey) {
 		t.Errorf("Reserve of a key that is not there: %v, want ErrNoKey", err)
 	}
-	steps := []struct {
+	for _, st := range []struct {
 		name string
 		do   func() error
 		want idsource.Position
@@ -57,11 +57,9 @@ func TestReserve(t *testing.T) {
 		{"up", func() error { return s.Advance(ctx, "k", 1000) }, idsource.Position{Next: 1000, Used: true}},
 		{"last", func() error { _, _, err := s.Reserve(ctx, ask("k", 1)); return err }, idsource.Position{Next: 1001, Used: true}},
 		{"reopen", s.Close, idsource.Position{Next: 1001, Used: true}},
-	}
-	for _, st := range steps {
+	} {
 		assert.Must(t, st.do(), st.name)
-		got, err := s.Position(ctx, "k")
-		assert.MustTrue(t, got == st.want && err == nil, "%s: position %+v, %v, want %+v", st.name, got, err, st.want)
+		assert.Of(s.Position(ctx, "k")).Equal(t, st.name, st.want)
 	}
 	_, _, err := s.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Floor: 5000, Last: 9000, High: 1002})
 	back, ok := errors.AsType[*idsource.WentBackError](err)

@@ -151,8 +151,7 @@ func (w *world) ask(t *testing.T, method, target, body string, headers ...string
 	if a.status == http.StatusOK {
 		assert.NoError(t, w.schema.asked(method, r.URL, r.Header.Get("Content-Type"), body), method, target, "is answered, and its", body)
 	}
-	got := a.header.Get("Cache-Control")
-	assert.True(t, got == "no-store", "%s %s: Cache-Control %q: a cache could give an id twice", method, target, got)
+	assert.Equal(t, method+" "+target+": Cache-Control, without which a cache could give an id twice", a.header.Get("Cache-Control"), "no-store")
 	return a
 }
 

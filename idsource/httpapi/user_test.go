@@ -124,9 +124,7 @@ func TestLists(t *testing.T) {
 	settled := func(want int64) {
 		t.Helper()
 		for began := time.Now(); w.listed.Load() != want; time.Sleep(time.Millisecond) {
-			if time.Since(began) > time.Minute {
-				t.Fatalf("%d ids are said to be on their way, want %d", w.listed.Load(), want)
-			}
+			assert.MustTrue(t, time.Since(began) <= time.Minute, "%d ids are said to be on their way, want %d", w.listed.Load(), want)
 		}
 	}
 	settled(0)

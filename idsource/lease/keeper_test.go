@@ -26,9 +26,7 @@ func TestDerive(t *testing.T) {
 	want := Rules{Heartbeat: 2000, Gap: 6000, Lead: 8000, Ahead: 3000, Loss: 2000, Skew: 1000, Reclaim: 20000}
 	assert.Equal(t, "defaults()", defaults(t), want)
 	five, err := Derive(5*time.Second, 5*time.Minute, 3*time.Second)
-	if err != nil || five.Survives() < 2*time.Minute {
-		t.Errorf("five minutes: %+v survives %v, %v", five, five.Survives(), err)
-	}
+	assert.True(t, err == nil && five.Survives() >= 2*time.Minute, "five minutes: %+v survives %v, %v", five, five.Survives(), err)
 	for _, r := range []Rules{defaults(t), five} {
 		assert.True(t, r.Gap < r.Lead && r.Gap+r.Loss+r.Lead+r.Ahead+r.Skew <= r.Reclaim && r.Quarantine() <= r.Reclaim, "%+v contradict each other", r)
 	}
@@ -68,16 +66,13 @@ func TestKeepAndGiveBack(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		has, term, err := g.now()
 		assert.True(t, has && err == nil && term.Fence > time.Now().UnixMilli(), "after it: %t, %+v, %v", has, term, err)
-		n := m.holders(Held)
-		assert.True(t, n == 2, "%d numbers are held, want one and a spare", n)
+		assert.Equal(t, "numbers held, one and a spare", m.holders(Held), 2)
 		time.Sleep(time.Minute)
 		used := time.Now().UnixMilli() + 500
 		g.use(used)
 		stop()
-		n = m.holders(Free)
-		assert.True(t, n == 8, "%d numbers are free after the end, want all", n)
-		f := m.record(0).Fence
-		assert.True(t, f == used+1, "the fence stands at %d, %d was used", f, used)
+		assert.Equal(t, "numbers free after the end, all", m.holders(Free), 8)
+		assert.Equal(t, "behind what was used the fence stands at", m.record(0).Fence, used+1)
 	})
 }
 
@@ -180,9 +175,7 @@ func TestUsedMeanwhile(t *testing.T) {
 		})
 		time.Sleep(6 * time.Second)
 		has, again, err := g.now()
-		if !has || err != nil || !slices.Equal(g.workers(), []uint64{0, 0}) || again.Start <= used {
-			t.Errorf("%t, numbers %d from %d, %v; %d was used", has, g.workers(), again.Start, err, used)
-		}
+		assert.True(t, has && err == nil && slices.Equal(g.workers(), []uint64{0, 0}) && again.Start > used, "%t, numbers %d from %d, %v; %d was used", has, g.workers(), again.Start, err, used)
 	})
 }
 
@@ -453,9 +446,7 @@ func TestFileOfStartAhead(t *testing.T) {
 		assert.MustTrue(t, err == nil && len(killed) != 0, "the file: %q, %v", killed, err)
 		m.set(func(m *memory) { m.down = errDown })
 		stop()
-		if err := os.WriteFile(path, killed, 0o600); err != nil { // as SIGKILL leaves it
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(path, killed, 0o600)) // as SIGKILL leaves it
 		next := newGuest()
 		m.set(func(m *memory) { m.down = nil })
 		defer keep(t, m, next, dir)()
@@ -489,11 +480,8 @@ func TestSwapGoesOn(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				has, term, err = g.now()
 			}
-			if !has || err != nil || term.Start >= term.Fence || term.Start > time.Now().Add(-time.Hour).UnixMilli() {
-				t.Errorf("%s: %t, %+v, %v; want a number that can be used", name, has, term, err)
-			}
-			n := m.holders(Held)
-			assert.True(t, n <= 2, "%s: %d numbers are held, want one and a spare", name, n)
+			assert.True(t, has && err == nil && term.Start < term.Fence && term.Start <= time.Now().Add(-time.Hour).UnixMilli(), "%s: %t, %+v, %v; want a number that can be used", name, has, term, err)
+			assert.LessOrEqual(t, name+": numbers held, one and a spare", m.holders(Held), 2)
 		})
 	}
 }

@@ -68,8 +68,7 @@ func TestDisposableWrites(t *testing.T) {
 	a.Worker, a.Last = r.Worker, r.Start
 	refused := errors.New("not enough good replicas to write")
 	l.write = func(uint64, Record) (bool, error) { return false, refused }
-	r, err = s.Renew(t.Context(), a)
-	assert.True(t, errors.Is(err, refused), "renewed without a write: %+v, %v", r, err)
+	assert.Of(s.Renew(t.Context(), a)).ErrorIs(t, "Renew without a write", refused)
 	l.write = nil
 	r, err = s.Renew(t.Context(), a)
 	assert.True(t, err == nil && r.Verdict == Granted, "renewed: %+v, %v", r, err)

@@ -102,8 +102,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	assert.LessOrEqual(t, "ranges are kept", count("biz_tag = 'k'"), historyMost)
 	assert.Equal(t, "ranges of last month are kept", count("lo > 900000 AND lo < 900020"), 0)
-	n := count("biz_tag = 'other'")
-	assert.True(t, n == 10_500, "%d ranges of another key, want all of them", n)
+	assert.Equal(t, "ranges of another key, all of them", count("biz_tag = 'other'"), 10_500)
 }
 
 // TestHistoryDenied: an account that may not write the history gets its ranges, and the log says it once.
@@ -137,9 +136,7 @@ func TestHistoryOracle(t *testing.T) {
 func TestHistoryGoesOn(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	assert.Must(t, s.Advance(t.Context(), "k", 1))
-	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
-		t.Fatal(err)
-	}
+	assert.Must(t, reserved(s, ask("k", 1), 1)) // which makes the table of the history
 	waits := assert.Of(New(Config{DSN: shared.dsn() + "?innodb_lock_wait_timeout=1"})).Must(t)
 	defer waits.Close() //nolint:errcheck // nothing is pending
 	tx := assert.Of(s.db.BeginTx(t.Context(), nil)).Must(t)
@@ -168,9 +165,7 @@ func TestHistoryGoesOn(t *testing.T) {
 func TestHistoryNotForgotten(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	assert.Must(t, s.Advance(t.Context(), "k", 1))
-	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
-		t.Fatal(err)
-	}
+	assert.Must(t, reserved(s, ask("k", 1), 1)) // which makes the table of the history
 	assert.Must(t, shared.exec("CREATE OR REPLACE USER keeps@'127.0.0.1' IDENTIFIED BY 'keeps'",
 		"GRANT CREATE, SELECT, INSERT, UPDATE ON idproxy.* TO keeps@'127.0.0.1'"))
 	var log bytes.Buffer
@@ -238,9 +233,7 @@ func TestOneRoundTrip(t *testing.T) {
 	dsn, n := roundTrips(t, shared.dsn())
 	s := newStore(t, dsn)
 	assert.Must(t, s.Advance(t.Context(), "k", 1))
-	if err := reserved(s, ask("k", 7), 1); err != nil { // which makes the table of the history
-		t.Fatal(err)
-	}
+	assert.Must(t, reserved(s, ask("k", 7), 1)) // which makes the table of the history
 	const ranges = 50
 	before := n.Load()
 	for range ranges {
@@ -262,8 +255,7 @@ func TestOlderProgram(t *testing.T) {
 		r, err := s.db.ExecContext(ctx, fmt.Sprintf("UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, %d) + %d AS UNSIGNED)), step = %[2]d WHERE biz_tag = 'k' "+
 			"AND NOT EXISTS (SELECT 1 FROM idproxy_store WHERE name = 'servers' OR name = 'version' AND value <> '1')", 1, 20))
 		assert.Must(t, err)
-		rows, err := r.RowsAffected()
-		assert.True(t, rows == 1 && err == nil, "the older program's range: %d rows, %v", rows, err)
+		assert.Of(r.RowsAffected()).Equal(t, "rows of the older program's range", 1)
 	}
 	to, err := s.Tuning(ctx, "k")
 	assert.True(t, to.Step == 500 && to.Description == "d" && err == nil, "tuned %+v, %v", to, err)

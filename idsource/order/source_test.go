@@ -305,8 +305,7 @@ func testFollower(t *testing.T) {
 	first, err := p.Range(ctx, 5)
 	assert.True(t, err == nil && first > 50, "Range: %d, %v", first, err)
 	assert.NoError(t, p.Advance(ctx, 300))
-	next, err := leader.Range(ctx, 1)
-	assert.True(t, err == nil && next == 301, "the leader gives %d behind Advance, %v", next, err)
+	assert.Of(leader.Range(ctx, 1)).Equal(t, "behind Advance the leader gives", 301)
 	for _, high := range []uint64{901, 1000, 1<<63 - 1, 1<<64 - 1} {
 		assert.ErrorIs(t, fmt.Sprintf("past %d", high), p.Advance(ctx, high), idsource.TooHigh)
 	}
@@ -386,8 +385,7 @@ func testExhausted(t *testing.T) {
 	first, err := other.Range(t.Context(), 1000)
 	assert.MustTrue(t, first == 1 && err == nil, "id %d, %v", first, err)
 	for name, one := range map[string]*process{"the leader": leader, "another process": other} {
-		_, err := one.Range(t.Context(), 1)
-		assert.True(t, errors.Is(err, idsource.Exhausted), "%s: %v, want exhausted", name, err)
+		assert.Of(one.Range(t.Context(), 1)).ErrorIs(t, name, idsource.Exhausted)
 	}
 	for words, want := range map[string]idsource.Kind{
 		`ERR id source "a: exhausted": not ready: x`: idsource.NotReady, `ERR id source "a": behind: x`: idsource.Behind,

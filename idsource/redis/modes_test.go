@@ -119,9 +119,7 @@ func TestCluster(t *testing.T) {
 		return n
 	}
 	for end := time.Now().Add(time.Minute); renewed() < 2; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d numbers were renewed on the other node, want 2", renewed())
-		}
+		assert.MustTrue(t, !time.Now().After(end), "%d numbers were renewed on the other node, want 2", renewed())
 	}
 	for _, p := range []*holders.Process{a, b} {
 		p.Issues(t, 500)
@@ -143,8 +141,7 @@ func moveSlot(t *testing.T, c *servers.RedisCluster, from, to *servers.Redis, ke
 	}
 	slot := strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", keys[0]), ":")
 	for _, key := range keys {
-		other := strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", key), ":")
-		assert.True(t, other == slot, "keys of one pool have slots %s and %s", slot, other)
+		assert.Equal(t, "slots of the keys of one pool", strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", key), ":"), slot)
 	}
 	id := func(r *servers.Redis) string { return do(r, "CLUSTER", "MYID") }
 	host, port, err := net.SplitHostPort(to.Addr)

@@ -45,9 +45,7 @@ func TestBijection(t *testing.T) {
 				fixed++
 			}
 		}
-		if bits >= 10 && fixed > 16 { // a random permutation has one on average
-			t.Errorf("%d bits: %d numbers stay as they are", bits, fixed)
-		}
+		assert.True(t, bits < 10 || fixed <= 16, "%d bits: %d numbers stay as they are", bits, fixed) // a random permutation has one on average
 	}
 }
 
@@ -133,9 +131,7 @@ func TestKeys(t *testing.T) {
 	for _, key := range []string{testKey, testKey[2:] + "00", testKey + testKey[:16], testKey + testKey} {
 		for _, bits := range []int{52, 53} {
 			s := make1(t, key, bits)
-			if names[s.Name()] || !Named("order_id"+s.Name()) {
-				t.Errorf("name %s", s.Name())
-			}
+			assert.True(t, !names[s.Name()] && Named("order_id"+s.Name()), "name %s", s.Name())
 			names[s.Name()] = true
 		}
 	}

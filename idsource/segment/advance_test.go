@@ -69,8 +69,7 @@ func TestSegmentAdvanceTooHigh(t *testing.T) {
 	assert.Equal(t, "the next id", sourcetest.Fill(t, s, 1, 1)[0], math.MaxInt64-DefaultMaxStep+1)
 	const want = `id source "order_id": id too high: 9223372036854775807 cannot be moved past: ` +
 		`fewer than 1000000 ids would be left below the greatest allowed, 9223372036854775807; insert a lower id, or use explicit: keep`
-	err := s.Advance(t.Context(), math.MaxInt64)
-	assert.True(t, err != nil && err.Error() == want, "%v\nwant %s", err, want)
+	assert.Equal(t, "Advance", fmt.Sprint(s.Advance(t.Context(), math.MaxInt64)), want)
 }
 
 // Ids that are on their way when Advance comes are dropped as they arrive.
@@ -104,8 +103,7 @@ func TestSegmentAdvanceStoreDown(t *testing.T) {
 		sourcetest.Advance(t, s, 50)
 		sourcetest.WantKind(t, "above what is held", s.Advance(t.Context(), 700), idsource.StoreDown)
 		st.set(func(st *faultStore) { st.down = nil })
-		got := sourcetest.Fill(t, s, 1, 1)[0]
-		assert.True(t, got == 701, "the next id is %d, want 701: nobody can tell whether the store took it", got)
+		assert.Equal(t, "the next id, as nobody can tell whether the store took it", sourcetest.Fill(t, s, 1, 1)[0], 701)
 		assert.Must(t, s.Close(t.Context()))
 		sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), 1), idsource.Closed)
 	})
@@ -165,8 +163,7 @@ func TestSegmentAdvanceGiveBack(t *testing.T) {
 		return got
 	}
 	for _, id := range []uint64{50, 150, 200, 250, 300, 301, 340} {
-		got := next(id)
-		assert.True(t, got > id, "id %d was issued behind sourcetest.Advance(%d)", got, id)
+		assert.Greater(t, fmt.Sprintf("the next id behind sourcetest.Advance(%d)", id), next(id), id)
 	}
 	// Without Advance both ranges come back: the control of this test.
 	assert.Equal(t, "the next id", next(0), 111)
@@ -217,8 +214,7 @@ func courses(t *testing.T, does guard) (wrong int64) {
 		}
 	}
 	wg.Wait()
-	id, twice := sourcetest.Repeated(all)
-	assert.True(t, !twice, "id %d was issued twice", id)
+	sourcetest.Once(t, all)
 	return bad.Load()
 }
 

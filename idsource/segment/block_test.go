@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -30,16 +29,12 @@ func TestBlockLateCalls(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if given.Load() != 10 || b.cur.Load() != 500 {
-		t.Errorf("%d ids given, want 10; the counter stands at %d, want 500", given.Load(), b.cur.Load())
-	}
+	assert.True(t, given.Load() == 10 && b.cur.Load() == 500, "%d ids given, want 10; the counter stands at %d, want 500", given.Load(), b.cur.Load())
 	for _, span := range []uint64{1, 10, math.MaxUint64} {
 		first, ok := b.take(span)
 		assert.True(t, !ok, "take(%d) = %d of a block that is used up", span, first)
 	}
-	if b.left() != 0 || b.position() != 110 || !b.drained() || !b.pastMark() {
-		t.Errorf("left %d, position %d, drained %v, past the mark %v", b.left(), b.position(), b.drained(), b.pastMark())
-	}
+	assert.True(t, b.left() == 0 && b.position() == 110 && b.drained() && b.pastMark(), "left %d, position %d, drained %v, past the mark %v", b.left(), b.position(), b.drained(), b.pastMark())
 	assert.True(t, !b.untake(109, 110), "an id was taken back behind later calls")
 	b.skip(200)
 	lo, hi := b.drain()
@@ -56,9 +51,7 @@ func TestBlockTopOfRange(t *testing.T) {
 			got = append(got, id)
 		}
 	}
-	if len(got) != 2 || got[0] != hi-2 || got[1] != hi-1 || b.cur.Load() != hi {
-		t.Errorf("ids %d, the counter stands at %d, want two ids and %d", got, b.cur.Load(), uint64(hi))
-	}
+	assert.True(t, len(got) == 2 && got[0] == hi-2 && got[1] == hi-1 && b.cur.Load() == hi, "ids %d, the counter stands at %d, want two ids and %d", got, b.cur.Load(), uint64(hi))
 }
 
 // TestBlocks has no id in two runs, or in a run and by itself, whatever else is drawn from the
@@ -86,8 +79,7 @@ func TestBlocksRefused(t *testing.T) {
 		size uint64
 		want idsource.Kind
 	}{{name: "of nothing", n: 1, size: 0, want: idsource.BadConfig}, {name: "too large", n: 1, size: 1001, want: idsource.TooMany}} {
-		err := s.Blocks(t.Context(), make([]uint64, tt.n), tt.size)
-		assert.True(t, errors.Is(err, tt.want), "%s: %v, want kind %v", tt.name, err, tt.want)
+		assert.ErrorIs(t, tt.name, s.Blocks(t.Context(), make([]uint64, tt.n), tt.size), tt.want)
 	}
 	assert.NoError(t, s.Blocks(t.Context(), nil, 16), "no runs")
 	assert.Equal(t, "refused runs used ids up: the next one", sourcetest.Fill(t, s, 1, 1)[0], 1)

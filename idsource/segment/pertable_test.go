@@ -32,16 +32,14 @@ func TestPerTable(t *testing.T) {
 		s := assert.Of(p.Series(name[0], name[1])).Must(t)
 		key := s.(*Segment).cfg.Key
 		next[key]++
-		got := sourcetest.Fill(t, s, 1, 1)[0]
-		assert.True(t, got == next[key], "%s.%s: id %d, want %d", name[0], name[1], got, next[key])
+		assert.Equal(t, fmt.Sprint("id of ", name), sourcetest.Fill(t, s, 1, 1)[0], next[key])
 	}
 	assert.True(t, len(next) == 3 && next["ids_shop.orders"] == 3, "series %v, want three, one of them of shop.orders by any spelling", next)
 	_, err = p.Series("shop", "bücher")
 	sourcetest.WantKind(t, "a name beyond ASCII", err, idsource.BadConfig)
 	assert.Must(t, p.Close(t.Context()))
 	for key, n := range next {
-		got := st.snapshot()[key].Next
-		assert.True(t, got == n+1, "%s stands at %d after Close, want %d: the rest was not given back", key, got, n+1)
+		assert.Equal(t, "the rest given back, Close leaves "+key+" at", st.snapshot()[key].Next, n+1)
 	}
 	text := log.String()
 	assert.True(t, strings.Count(text, "id source closed") == 1 && strings.Contains(text, "given_back=true"), "the log at the end: %q, want one line for all series", text)
@@ -88,9 +86,7 @@ func TestPerTableAllocates(t *testing.T) {
 		if first == nil {
 			first = s
 		}
-		if s != first {
-			t.Fatal("another series")
-		}
+		assert.MustTrue(t, s == first, "another series")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -209,8 +205,7 @@ func TestTaken(t *testing.T) {
 	for i := range 1000 {
 		rate.came(at(200*time.Second+time.Duration(i)*time.Minute), 500_001+uint64(i), false)
 	}
-	n := len(rate.from)
-	assert.True(t, n == 62, "%d positions are kept, want those of an hour and one before", n)
+	assert.Equal(t, "positions kept, those of an hour and one before", len(rate.from), 62)
 }
 
 // TestPerTableStanding: a series that is about to begin is no reason to call the source without ids, as

@@ -122,15 +122,11 @@ func TestScrambledBegins(t *testing.T) {
 			}})
 			err := s.Admit(t.Context(), "t.id", tt.highest)
 			if tt.want == 0 {
-				if err != nil || !slices.Contains(slices.Collect(maps.Keys(st.snapshot())), key) {
-					t.Errorf("%v; the store has %v", err, st.snapshot())
-				}
+				assert.True(t, err == nil && slices.Contains(slices.Collect(maps.Keys(st.snapshot())), key), "%v; the store has %v", err, st.snapshot())
 				return
 			}
 			sourcetest.WantKind(t, "Admit", err, tt.want)
-			if !strings.Contains(err.Error(), tt.text) || len(st.snapshot()) != len(tt.at) {
-				t.Errorf("%v, want %q; the store has %v", err, tt.text, st.snapshot())
-			}
+			assert.True(t, strings.Contains(err.Error(), tt.text) && len(st.snapshot()) == len(tt.at), "%v, want %q; the store has %v", err, tt.text, st.snapshot())
 		})
 	}
 }
@@ -233,8 +229,7 @@ func TestUnissued(t *testing.T) {
 	}
 	sourcetest.WantKind(t, "Holds", s.Holds("t.id", ids[0]), idsource.Behind)
 	st.set(func(st *faultStore) { st.down = errors.New("down") })
-	_, err = s.Unissued(t.Context())
-	assert.True(t, errors.Is(err, idsource.StoreDown), "%v, want store down", err)
+	assert.Of(s.Unissued(t.Context())).ErrorIs(t, "Unissued", idsource.StoreDown)
 }
 
 func TestScrambledAllocates(t *testing.T) {

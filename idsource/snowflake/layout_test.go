@@ -57,9 +57,7 @@ func TestParseLayout(t *testing.T) {
 		{in: "20/33/10", wantErr: "32 bits"},
 	} {
 		got, err := ParseLayout(tt.in)
-		if got != tt.want || (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
-			t.Errorf("ParseLayout(%q) = %+v, %v; want %+v, %q", tt.in, got, err, tt.want, tt.wantErr)
-		}
+		assert.True(t, got == tt.want && (err == nil) == (tt.wantErr == "") && (err == nil || strings.Contains(err.Error(), tt.wantErr)), "ParseLayout(%q) = %+v, %v; want %+v, %q", tt.in, got, err, tt.want, tt.wantErr)
 	}
 }
 

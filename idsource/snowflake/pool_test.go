@@ -82,8 +82,7 @@ func TestPoolClock(t *testing.T) {
 			all = append(all, ids...)
 			time.Sleep(3 * time.Second)
 		}
-		id, again := sourcetest.Repeated(all)
-		assert.True(t, !again, "%d came twice", id)
+		sourcetest.Once(t, all)
 	})
 }
 
@@ -103,8 +102,7 @@ func TestPoolSwap(t *testing.T) {
 		synctest.Wait()
 		got, least := p.last[0], testEpoch.UnixMilli()+int64(last.Time)
 		assert.True(t, got >= least, "the number was given back with last timestamp %d, it used %d", got, least)
-		id, again := sourcetest.Repeated(all)
-		assert.True(t, !again, "%d came twice", id)
+		sourcetest.Once(t, all)
 	})
 }
 
@@ -177,8 +175,7 @@ func TestPoolAdvance(t *testing.T) {
 		synctest.Wait()
 		id := s.layout.compose(s.time.now()<<s.layout.Sequence|7, 900)
 		assert.Must(t, s.Advance(t.Context(), id))
-		next := sourcetest.Fill(t, s, 1, 1)[0]
-		assert.True(t, next > id, "%d is issued after the source was moved past %d", next, id)
+		assert.Greater(t, "the next id behind Advance", sourcetest.Fill(t, s, 1, 1)[0], id)
 	})
 }
 
@@ -197,8 +194,7 @@ func TestPoolHandover(t *testing.T) {
 			}
 			assert.Must(t, s.Close(t.Context()))
 			end := testEpoch.Add(time.Duration(last+1) * s.layout.Unit).UnixMilli()
-			got := p.last[0]
-			assert.True(t, got >= end-1, "%s: last timestamp %d, ids reach to %d", layout, got, end-1)
+			assert.GreaterOrEqual(t, layout+": last timestamp of ids", p.last[0], end-1)
 			// The next holder starts above, in whole units.
 			next := newTestSnowflake(t, Config{Pool: &fakePool{none: sourcetest.ErrDown}, Layout: layout}, clk.clock())
 			tenant{next}.Grant(idsource.Term{Start: p.last[0] + 1, Fence: p.last[0] + 8000, Now: p.now(), Fresh: true})

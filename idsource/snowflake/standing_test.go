@@ -44,9 +44,7 @@ func TestClockBackIsTold(t *testing.T) {
 				clk.jump(-tt.back)
 				seen := s.words.seen.Load()
 				stand := s.Standing()
-				if tt.failed != errors.Is(stand.Problem, idsource.Fenced) || s.words.seen.Load() != seen {
-					t.Errorf("problem %v, the clock's greatest reading went from %d to %d", stand.Problem, seen, s.words.seen.Load())
-				}
+				assert.True(t, tt.failed == errors.Is(stand.Problem, idsource.Fenced) && s.words.seen.Load() == seen, "problem %v, the clock's greatest reading went from %d to %d", stand.Problem, seen, s.words.seen.Load())
 				ids := make([]uint64, 1)
 				err := s.Fill(t.Context(), ids, 1)
 				assert.True(t, (err != nil) == tt.failed, "Fill: %v, where the problem is %v", err, stand.Problem)

@@ -64,8 +64,7 @@ func TestVector(t *testing.T) {
 	assert.True(t, id.String() == text, "got %s, want %s", id, text)
 	assert.Of(Parse("017F22E279B07CC398C4DC0C0C07398F")).Equal(t, "without dashes", id)
 	for _, bad := range []string{"", "017f22e2", text + "0", "017f22e2_79b0-7cc3-98c4-dc0c0c07398f", "g17f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017f22e2-79b0-7cc3-98c4dc0c0c07398f-"} {
-		id, err := Parse(bad)
-		assert.True(t, err != nil, "%q is read as %s", bad, id)
+		assert.Of(Parse(bad)).Fails(t, fmt.Sprintf("%q", bad), "")
 	}
 	for _, other := range []string{"919108f7-52d1-4320-9bac-f847db4148a8", "017f22e2-79b0-7cc3-d8c4-dc0c0c07398f"} { // version 4, another variant
 		id, err := Parse(other)
@@ -94,9 +93,7 @@ func TestFirstOfAMillisecond(t *testing.T) {
 		assert.MustTrue(t, at == start+i && p.Counter < 1<<11, "at %d: time %d, counter %d", start+i, at, p.Counter)
 		counters[p.Counter] = true
 	}
-	if len(counters) < 150 { // of 2048 that are equally likely
-		t.Errorf("%d counters in 200 milliseconds are no random start", len(counters))
-	}
+	assert.True(t, len(counters) >= 150, "%d counters in 200 milliseconds are no random start", len(counters)) // of 2048 that are equally likely
 }
 
 // TestClock draws ids while the clock stands still, goes on, back and far ahead.
@@ -158,9 +155,7 @@ func TestRandomBits(t *testing.T) {
 		}
 	}
 	for bit, got := range set[:62] {
-		if got < n/2-8*32 || got > n/2+8*32 { // eight standard deviations
-			t.Errorf("bit %d is set in %d of %d ids", bit, got, n)
-		}
+		assert.True(t, got >= n/2-8*32 && got <= n/2+8*32, "bit %d is set in %d of %d ids", bit, got, n) // eight standard deviations
 	}
 }
 

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,8 +46,7 @@ func TestLeaderKilled(t *testing.T) {
 		for _, p := range both {
 			p.Issues(t, 200)
 		}
-		n := held()
-		assert.True(t, n >= len(both), "round %d: %d numbers are held", round, n)
+		assert.GreaterOrEqual(t, fmt.Sprintf("round %d: numbers held", round), held(), len(both))
 		leader := leaderOf(t, all)
 		assert.Must(t, leader.Kill())
 		leaderOf(t, slices.DeleteFunc(slices.Clone(all), func(s *servers.ZooKeeper) bool { return s == leader }))

@@ -78,9 +78,7 @@ func losesAnswers(t *testing.T, s *Store, pool string) {
 		return do(ctx, a)
 	}
 	r, err := lose(w.Take)
-	if err != nil || r.Verdict != lease.Granted || held() != 1 {
-		t.Fatalf("Take: %+v, %v; %d are held, want 1", r, err, held())
-	}
+	assert.MustTrue(t, err == nil && r.Verdict == lease.Granted && held() == 1, "Take: %+v, %v; %d are held, want 1", r, err, held())
 	a.Worker, a.Last = r.Worker, r.Start
 	r, err = lose(w.Renew)
 	assert.True(t, err == nil && r.Verdict == lease.Granted, "Renew: %+v, %v", r, err)
@@ -114,9 +112,7 @@ func goesOn(t *testing.T, s *servers.ZooKeeper, pool string) {
 // asUser: nodes that a user makes are that user's, and others are turned away.
 func asUser(t *testing.T, s *servers.ZooKeeper, pool string) {
 	fill := lease.Fill{Pool: pool, Shape: holders.Shape(), Numbers: 2, Fresh: true, Rules: holders.Brisk}
-	if _, err := newStore(t, s).Workers().Add(t.Context(), fill); err != nil { // the nodes above are everybody's here
-		t.Fatal(err)
-	}
+	assert.Of(newStore(t, s).Workers().Add(t.Context(), fill)).Must(t) // the nodes above are everybody's here
 	fill.Pool += "-own"
 	own := open(t, Config{Servers: []string{s.Addr}, Username: "idproxy", Password: "secret"})
 	assert.Of(own.Workers().Add(t.Context(), fill)).Must(t)

@@ -163,8 +163,7 @@ func standaloneOnData(t *testing.T, s *servers.ZooKeeper) {
 	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
 	for name, store := range map[string]*Store{"known": old, "new": newStore(t, s)} {
 		for range 2 { // a client that was connected may find out at the second try
-			r, err := store.Workers().Take(t.Context(), ask)
-			assert.True(t, err != nil, "%s store: %+v from a server that does not tell of its past", name, r)
+			assert.Of(store.Workers().Take(t.Context(), ask)).Fails(t, name+" store, of a server that does not tell of its past", "")
 		}
 		assert.Fails(t, name+" store", store.Ping(t.Context()), "standaloneEnabled=false")
 	}

@@ -41,8 +41,7 @@ sources: {order_id: {segment: {store: local, key: orders, scramble: {key: 000102
 	assert.Must(t, err)
 	m := Move{Place: Place{Source: "order_id"}, Next: 1 << 52}
 	for name, do := range map[string]func(context.Context, *config.Config, Move) (*Moved, error){"set": Set, "create": Create} {
-		_, err := do(t.Context(), cfg, m)
-		assert.True(t, errors.Is(err, ErrUsage), "%s: %v, want a usage error", name, err)
+		assert.Of(do(t.Context(), cfg, m)).ErrorIs(t, name, ErrUsage)
 	}
 	m.Next--
 	moved, err := Set(t.Context(), cfg, m)
@@ -64,8 +63,7 @@ sources: {order_id: {segment: {store: raft, key: orders}}}
 	m := Move{Place: Place{Source: "order_id"}, Next: 500, Tune: Change{Step: &steps[0]}}
 	assert.Of(Create(t.Context(), cfg, m)).Must(t)
 	m.Next, m.Tune.Step = 400, &steps[1]
-	_, err = Set(t.Context(), cfg, m)
-	assert.True(t, err != nil && strings.Contains(err.Error(), "--force"), "%v, want to be asked for --force", err)
+	assert.Of(Set(t.Context(), cfg, m)).Fails(t, "Set", "--force")
 	d, err := Describe(t.Context(), cfg, m.Place)
 	assert.True(t, err == nil && d.Step == steps[0] && d.Next == 500, "%+v, %v", d, err)
 }
@@ -104,7 +102,6 @@ sources: {order_id: {segment: {store: local, key: orders}}, each: {segment: {sto
 		{Import{Format: "leaf", To: []string{"x=each"}}, "no segment with one key"},
 		{Import{Format: "leaf", To: []string{"y=order_id"}}, `no tag "y"`},
 	} {
-		list, err := tt.m.targets(cfg, tags)
-		assert.True(t, err != nil && strings.Contains(err.Error(), tt.want), "%s, %q: %v, %v; want an error with %q", tt.m.Format, tt.m.To, list, err, tt.want)
+		assert.Of(tt.m.targets(cfg, tags)).Fails(t, fmt.Sprintf("%s, %q", tt.m.Format, tt.m.To), tt.want)
 	}
 }

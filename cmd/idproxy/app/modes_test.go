@@ -32,9 +32,7 @@ func TestModes(t *testing.T) {
 		above := filepath.Join(dir, "above")
 		folder, secret := filepath.Join(above, "data"), filepath.Join(dir, "secret")
 		mode := func(path string, m os.FileMode) {
-			if err := os.Chmod(path, m); err != nil { // Mkdir and WriteFile go by the umask
-				t.Fatal(err)
-			}
+			assert.Must(t, os.Chmod(path, m)) // Mkdir and WriteFile go by the umask
 		}
 		assert.Must(t, os.WriteFile(secret, []byte("pw"), 0o600))
 		assert.Must(t, os.Mkdir(above, 0o700))

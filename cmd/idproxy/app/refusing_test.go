@@ -33,9 +33,7 @@ func TestRefusalsEnd(t *testing.T) {
 					got += fmt.Sprintf("%s %s %s;", e.Facts["rule"], e.Facts["count"], e.Facts["duration"])
 				}
 			}
-			if got != want {
-				t.Errorf("after %v: %q, want %q", time.Now(), got, want)
-			}
+			assert.True(t, got == want, "after %v: %q, want %q", time.Now(), got, want)
 		}
 		refuse("a", 1235)
 		refuse("seen", 0)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -124,7 +125,6 @@ func TestFewDescriptors(t *testing.T) {
 // TestAdminConnections: the admin listener takes a small part of the files, whatever the limit is.
 func TestAdminConnections(t *testing.T) {
 	for limit, want := range map[uint64]uint64{0: 16, 100: 16, 1024: 64, 1 << 20: 512} {
-		got := adminConnections(limit)
-		assert.True(t, got == want, "%d files: %d connections, want %d", limit, got, want)
+		assert.Equal(t, fmt.Sprintf("connections of %d files", limit), adminConnections(limit), want)
 	}
 }

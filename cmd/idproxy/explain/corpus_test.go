@@ -193,9 +193,7 @@ func (c *explaining) agree(t *testing.T, listener int, text string) string {
 	mode, at := explainedModes[listener], &c.cfg.Listeners[listener]
 	verdict, out := c.explain(t, at, mode, text)
 	got, err := c.send(t, at, mode, text)
-	if !verdict.fits(got) {
-		t.Errorf("listener %s, sql_mode %q, %q\n explain: %s\n %s the proxy: %+v\n %v", at.Name, mode, text, verdict.what, out, got, err)
-	}
+	assert.True(t, verdict.fits(got), "listener %s, sql_mode %q, %q\n explain: %s\n %s the proxy: %+v\n %v", at.Name, mode, text, verdict.what, out, got, err)
 	return verdict.what
 }
 
@@ -334,9 +332,7 @@ func (c *explaining) send(t *testing.T, listener *config.Listener, mode, text st
 	_, observed := c.proxy.Counts().Sum()
 	left := stats.LeftAlone.Load()
 	assert.Must(t, db.Ping())
-	if _, err := c.proxy.Reload(); err != nil { // the world was made anew, or changed through another listener
-		t.Fatal(err)
-	}
+	assert.Of(c.proxy.Reload()).Must(t) // the world was made anew, or changed through another listener
 	c.said.clear()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

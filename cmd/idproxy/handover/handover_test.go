@@ -74,9 +74,7 @@ func TestCopiesDoNotBlock(t *testing.T) {
 	_, files, err := s.copies()
 	assert.MustTrue(t, err == nil && len(files) == 1, "%v %v", files, err)
 	defer closeAll(files)
-	if blocks(files[0].Fd()) { // os/exec asks for that
-		t.Error("the copy blocks, and so does the socket")
-	}
+	assert.True(t, !blocks(files[0].Fd()), "the copy blocks, and so does the socket") // os/exec asks for that
 	f := assert.Of(l.(*listener).Listener.(*net.TCPListener).File()).Must(t)
 	defer f.Close()
 	assert.True(t, blocks(f.Fd()), "a file of the standard library does not block: copies could be made by it")

@@ -84,8 +84,7 @@ func TestKeysAskedAgain(t *testing.T) {
 		for want := int32(2); want < 5; want++ {
 			time.Sleep(keysRetry)
 			synctest.Wait()
-			asked := st.asked.Load()
-			assert.MustTrue(t, asked == want, "asked %d times, want %d", asked, want)
+			assert.MustEqual(t, "asked, times", st.asked.Load(), want)
 		}
 	})
 }

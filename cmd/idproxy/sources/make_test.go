@@ -1,7 +1,7 @@
 package sources
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -27,8 +27,7 @@ func TestLastOfStore(t *testing.T) {
 	}
 	assert.Must(t, err)
 	for _, id := range []uint64{math.MaxInt64, math.MaxInt64 - 2} {
-		err := series.Advance(t.Context(), id)
-		assert.True(t, errors.Is(err, idsource.TooHigh), "Advance(%d): %v, want too high", id, err)
+		assert.ErrorIs(t, fmt.Sprintf("Advance(%d)", id), series.Advance(t.Context(), id), idsource.TooHigh)
 	}
 	ids := make([]uint64, 1)
 	if err := series.Fill(t.Context(), ids, 1); err != nil || ids[0] != 1 {

@@ -74,9 +74,7 @@ func TestCrowd(t *testing.T) {
 		return lines[5] // below three lines of the head, the tabs and the names of columns
 	}
 	for deadline := time.Now().Add(time.Minute); !strings.HasPrefix(first(), "4321 app4321"); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the busiest session is not the first:\n%s", s.text())
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "the busiest session is not the first:\n%s", s.text())
 	}
 	// The least of three: an answer that is being read is held, too.
 	held := func(answers int64) uint64 {
@@ -93,9 +91,7 @@ func TestCrowd(t *testing.T) {
 	}
 	few, many := held(3), held(10)
 	t.Logf("%d KiB after a few answers, %d KiB after many", few>>10, many>>10)
-	if many > few+4<<20 { // ten answers take more than that
-		t.Errorf("%d bytes are held after many answers, %d after a few", many, few)
-	}
+	assert.True(t, many <= few+4<<20, "%d bytes are held after many answers, %d after a few", many, few) // ten answers take more than that
 	s.press("/app4999")
 	s.until("4999 app4999", "10.0.19.134:4711")
 	assert.True(t, !strings.Contains(s.text(), "of 5000 rows"), "rows are said to be left out:\n%s", s.text())

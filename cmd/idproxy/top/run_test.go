@@ -187,9 +187,7 @@ func TestScreen(t *testing.T) {
 	s.SetSize(40, 8)
 	assert.Must(t, s.PostEvent(tcell.NewEventResize(40, 8)))
 	for deadline := time.Now().Add(time.Minute); len(strings.SplitN(s.text(), "\n", 9)) != 8; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not resize:\n%s", s.text())
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "it does not resize:\n%s", s.text())
 	}
 	s.until("STATE▲", "cron", "F1 help")
 	s.press("q")

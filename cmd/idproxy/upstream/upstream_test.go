@@ -47,12 +47,9 @@ func TestTakesLeave(t *testing.T) {
 				assert.NoError(t, errors.Join(u.Ping(t.Context()), u.Close()))
 				return harness.Lost(t, db, "guest") - before
 			}
-			lost := asked(func(_ *Server, q *Session) { q.End() })
-			assert.True(t, lost == 0, "the server has lost %d that ended", lost)
-			lost = asked(func(u *Server, q *Session) { u.giveBack(q) })
-			assert.True(t, lost == 0, "the server has lost %d that were kept", lost)
-			lost = asked(func(_ *Server, q *Session) { q.cut() })
-			assert.True(t, lost != 0, "a connection that is cut is not counted: nothing was tested")
+			assert.Equal(t, "lost of those that ended", asked(func(_ *Server, q *Session) { q.End() }), 0)
+			assert.Equal(t, "lost of those that were kept", asked(func(u *Server, q *Session) { u.giveBack(q) }), 0)
+			assert.Greater(t, "the control: lost of those that were cut", asked(func(_ *Server, q *Session) { q.cut() }), 0)
 		})
 	}
 }
@@ -173,13 +170,11 @@ func TestAt(t *testing.T) {
 		for i, s := range all {
 			address, err := net.ResolveTCPAddr("tcp", s.Addr)
 			assert.Must(t, err)
-			n, err := u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
-			assert.True(t, err == nil && n == uint64(i+1), "at %v: MAX(id) = %d (%v), want %d", address, n, err, i+1)
+			assert.Of(u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)).Equal(t, fmt.Sprintf("MAX(id) at %v", address), uint64(i+1))
 		}
 	}
 	socket := &net.UnixAddr{Net: "unix", Name: all[0].Socket}
-	n, err := u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
-	assert.True(t, err == nil && n == 1, "MAX(id) = %d (%v), want 1", n, err)
+	assert.Of(u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)).Equal(t, "MAX(id)", 1)
 }
 
 // silent returns the address of a server that says something in place of a greeting, or nothing.
@@ -384,9 +379,7 @@ func TestRights(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := ReadRights("", tt.names, tt.rows...)
-			if g.On(tt.schema, "SELECT") != tt.sees || g.Granted(tt.schema) != tt.granted {
-				t.Errorf("sees %v, granted %s; want %v, %s: %+v", g.On(tt.schema, "SELECT"), g.Granted(tt.schema), tt.sees, tt.granted, g)
-			}
+			assert.True(t, g.On(tt.schema, "SELECT") == tt.sees && g.Granted(tt.schema) == tt.granted, "sees %v, granted %s; want %v, %s: %+v", g.On(tt.schema, "SELECT"), g.Granted(tt.schema), tt.sees, tt.granted, g)
 		})
 	}
 }
