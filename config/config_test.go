@@ -246,8 +246,7 @@ func TestEnvironment(t *testing.T) {
 	assert.Equal(t, "worker", c.Sources[0].Snowflake.Worker, 7)
 }
 
-// TestDefaultStoreIsShared keeps two stores off one folder, where they would lock
-// each other out.
+// TestDefaultStoreIsShared keeps two stores off one folder, where they would lock each other out.
 func TestDefaultStoreIsShared(t *testing.T) {
 	c := parseOK(t, oneListener+"stores: {mine: {file: {dir: ./idproxy-data/}}}\nsources: {ids: {segment: {}}}\n")
 	if got := c.Sources[0].Segment.Store; got != "mine" || len(c.Stores) != 1 {
@@ -271,8 +270,7 @@ rules:
 `)
 }
 
-// TestSecretsAreNotPrinted looks for the secrets in everything a Config can end up
-// in.
+// TestSecretsAreNotPrinted looks for the secrets in everything a Config can end up in.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	c := parseOK(t, `
 listeners: [{listen: :1, upstream: h:1, account: {user: u, password: hunter2}}]

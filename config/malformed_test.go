@@ -56,8 +56,7 @@ func writeGolden(t *testing.T, file string, list []golden) {
 	assert.Must(t, os.WriteFile(file, b.Bytes(), 0o644))
 }
 
-// TestMalformed holds the whole text of every error: it is what `idproxy check`
-// prints.
+// TestMalformed holds the whole text of every error: it is what `idproxy check` prints.
 func TestMalformed(t *testing.T) {
 	files, err := filepath.Glob("testdata/malformed-*.txt")
 	assert.MustTrue(t, err == nil && len(files) != 0, "no testdata: %v", err)

@@ -108,8 +108,7 @@ func TestFew(t *testing.T) {
 		held.Done()
 		<-release
 	}))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	assert.Must(t, err)
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.Serve(l) }() // it ends below
 	defer srv.Close()
@@ -185,8 +184,7 @@ func TestReserve(t *testing.T) {
 	r.fill()
 	r.fill()
 	assert.MustEqual(t, "files", len(r.files), spares)
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	assert.Must(t, err)
+	l := assert.Of(net.Listen("unix", filepath.Join(t.TempDir(), "s"))).Must(t)
 	defer l.Close()
 	client := assert.Of(net.Dial("unix", l.Addr().String())).Must(t)
 	defer client.Close()

@@ -68,8 +68,7 @@ func TestServeRefusesBadFile(t *testing.T) {
 	}
 }
 
-// serveUntilListening runs serve and returns, once it listens, what stops it
-// and returns its log.
+// serveUntilListening runs serve and returns, once it listens, what stops it and returns its log.
 func serveUntilListening(t *testing.T, path string) (stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

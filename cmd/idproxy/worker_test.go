@@ -80,8 +80,7 @@ func TestCheckPools(t *testing.T) {
 func TestLeasedSources(t *testing.T) {
 	path, _ := leasing(t)
 	commands(t, path)(statusFine, "", "worker", "add", "4", "--new-pool")
-	layout, err := snowflake.ParseLayout("41/3/12")
-	assert.Must(t, err)
+	layout := assert.Of(snowflake.ParseLayout("41/3/12")).Must(t)
 	seen := map[uint64]bool{}
 	use := func(s *sources.Sources) (worker uint64) {
 		ids := make([]uint64, 5000)

@@ -3,7 +3,6 @@ package etcd
 import (
 	"encoding/json"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -61,7 +60,7 @@ func TestWorkers(t *testing.T) {
 func TestWorkersRestart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s, "p", 0), pause(s))
+	holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s, "p", 0), s)
 }
 
 func TestWorkersRestored(t *testing.T) {
@@ -83,20 +82,10 @@ func TestDisposable(t *testing.T) {
 		Control: func() lease.Store { return lease.Disposable(holders.SameServer(table{newStore(t, s)})) },
 		Save:    func() { again(t, s, func() error { return s.Save("backup") }) },
 		Restore: func() { again(t, s, func() error { return s.Restore("backup") }) },
-	}, pause(s))
+	}, s)
 }
 
-func pause(s *servers.Etcd) func(away bool) error {
-	return func(away bool) error {
-		if away {
-			return s.Signal(syscall.SIGSTOP)
-		}
-		return s.Signal(syscall.SIGCONT)
-	}
-}
-
-// TestWorkersOtherCluster: a cluster that was made anew has no pool, and the one
-// that is made in it rests.
+// TestWorkersOtherCluster: a cluster that was made anew has no pool, and the one that is made in it rests.
 func TestWorkersOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -104,15 +93,11 @@ func TestWorkersOtherCluster(t *testing.T) {
 	var all holders.Record
 	j := jobAt(t, s, "p", 0)
 	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
+	holders.EachIssues(t, 200, a, b)
 	again(t, s, s.Renew)
 	holders.FillAgain(t, newStore(t, s).Workers(), "p", 2)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
-	a.End(t)
-	b.End(t)
-	assert.Equal(t, "ids twice", len(all.Twice()), 0)
+	holders.EachIssues(t, 200, a, b)
+	holders.End(t, &all, a, b)
 }
 
 // TestWorkersClocks has a host whose clock is behind take the number of one that
@@ -189,11 +174,7 @@ func followed(t *testing.T, s *servers.Etcd, pool string, f follow) (late, twice
 		b.Issues(t, 500)
 	}
 	b.End(t)
-	for _, at := range b.Times() {
-		if at <= last {
-			late++
-		}
-	}
+	late = len(slices.DeleteFunc(b.Times(), func(at uint64) bool { return at > last }))
 	return late, len(all.Twice())
 }
 

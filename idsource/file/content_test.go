@@ -32,8 +32,7 @@ func TestParsePositions(t *testing.T) {
 		{"more", []string{`"a" 1 used again`}, "neither new nor used"},
 		{"twice", []string{`"a" 1 used`, `"a" 2 used`}, "line 3: keys are not in order"},
 	} {
-		_, err := parsePositions(seal(segmentsKind, tt.lines))
-		assert.Fails(t, tt.name, err, tt.want)
+		assert.Of(parsePositions(seal(segmentsKind, tt.lines))).Fails(t, tt.name, tt.want)
 	}
 }
 

@@ -104,8 +104,7 @@ func TestKillNineAdvance(t *testing.T) {
 	}
 }
 
-// While a process holds the positions or a worker number, another one is told
-// which process it is.
+// While a process holds the positions or a worker number, another one is told which process it is.
 func TestLockedByProcess(t *testing.T) {
 	for _, kind := range []string{"segment", "snowflake"} {
 		t.Run(kind, func(t *testing.T) {

@@ -34,11 +34,9 @@ func TestTuning(t *testing.T) {
 	// A damaged file is an error and stops no ids.
 	path := filepath.Join(dir, tuningsFile)
 	assert.Must(t, os.WriteFile(path, []byte("idproxy tunings 1\n"), 0o600))
-	_, err := s.Tuning(t.Context(), "k")
-	wantError(t, "Tuning", err, "damaged")
-	wantError(t, "Tune", s.Tune(t.Context(), "k", want), "damaged")
-	_, _, err = s.Reserve(t.Context(), ask("k", 1))
-	assert.NoError(t, err)
+	assert.Of(s.Tuning(t.Context(), "k")).Fails(t, "Tuning", "damaged")
+	assert.Fails(t, "Tune", s.Tune(t.Context(), "k", want), "damaged")
+	assert.NoError(t, sourcetest.ErrorOf(s.Reserve(t.Context(), ask("k", 1))))
 }
 
 // TestTuningKilled: what was tuned is there after kill -9, and the file is always whole.

@@ -166,8 +166,7 @@ func TestTinyForms(t *testing.T) {
 	header := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few", "", "Authorization", "Bearer of-ann")
 	assert.Equal(t, fmt.Sprintf("a token in the header: %d", header.status), header.body, "56")
 	for _, query := range []string{"batchSize=x", "batchSize=2147483648", "batchSize=1.0", "%zz"} {
-		a := w.ask(t, "GET", "/tinyid/id/nextId?bizType=few&token=of-ann&"+query, "")
-		assert.True(t, a.status == http.StatusBadRequest, "%s: %d %s", query, a.status, a.body)
+		w.ask(t, "GET", "/tinyid/id/nextId?bizType=few&token=of-ann&"+query, "").is(t, query, http.StatusBadRequest, "")
 	}
 }
 
@@ -197,8 +196,7 @@ func TestJavaClients(t *testing.T) {
 		{"RestTemplate for a String", leaf, "GET /api/segment/get/orders HTTP/1.1\r\n" + spring("text/plain, application/json, application/*+json, */*"), "text/plain", "2"},
 		{"curl", leaf, "GET /api/segment/get/orders HTTP/1.1\r\n" + spring("*/*"), "text/plain", "3"},
 	} {
-		c, err := net.Dial("tcp", tt.addr)
-		assert.Must(t, err)
+		c := assert.Of(net.Dial("tcp", tt.addr)).Must(t)
 		assert.Of(io.WriteString(c, tt.request)).Must(t)
 		a := assert.Of(http.ReadResponse(bufio.NewReader(c), nil)).Must(t)
 		body, err := io.ReadAll(a.Body)

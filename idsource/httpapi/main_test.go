@@ -135,6 +135,12 @@ type answer struct {
 	body   string
 }
 
+// is reports another status, or a body that lacks a word.
+func (a answer) is(t testing.TB, what string, status int, word string) {
+	t.Helper()
+	assert.True(t, a.status == status && strings.Contains(a.body, word), "%s: %d %s, want %d %s", what, a.status, a.body, status, word)
+}
+
 // ask sends a request and holds the answer to the description.
 func (w *world) ask(t *testing.T, method, target, body string, headers ...string) answer {
 	t.Helper()

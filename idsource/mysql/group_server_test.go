@@ -89,9 +89,8 @@ func mustTake(t *testing.T, g *Group, server, n int) []uint64 {
 	return assert.Of(take(t, g, server, n)).Must(t, "ids from server", server)
 }
 
-// TestGroupServerKilled kills the servers of a group one after the other, under
-// load. Ids never stop, those of a process that is started meanwhile neither, and
-// none comes twice.
+// TestGroupServerKilled kills the servers of a group one after the other, under load. Ids never
+// stop, those of a process that is started meanwhile neither, and none comes twice.
 func TestGroupServerKilled(t *testing.T) {
 	servers, dsns := newServers(t, 3)
 	mustTake(t, newGroup(t, dsns, 10_000), 0, 1) // all must be there once
@@ -194,8 +193,7 @@ func TestGroupRestored(t *testing.T) {
 	servers[0].restore(t)
 
 	for name, g := range map[string]*Group{"a process that ran": running, "a new process": newGroup(t, dsns, 10_000)} {
-		ids, err := take(t, g, 0, 100)
-		assert.Must(t, err, name+": the other server does not stand in")
+		ids := assert.Of(take(t, g, 0, 100)).Must(t, name+": the other server does not stand in")
 		assert.True(t, ids[0]/10_000%2 == 1, "%s: id %d is the restored server's", name, ids[0])
 		all = append(all, ids...)
 		states, err := g.State(t.Context(), "order_id")

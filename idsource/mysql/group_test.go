@@ -58,8 +58,7 @@ func TestGroupRanges(t *testing.T) {
 		at := near[random.IntN(len(near))] + random.Uint64N(80)
 		a := idsource.Ask{Key: "k", Count: 1 + random.Uint64N(10), Floor: at + random.Uint64N(50) - min(at, 25), Last: math.MaxUint64 - 1}
 		assert.Of(m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = 'k'", at)).Must(t)
-		conn, err := g.connect(t.Context(), m)
-		assert.Must(t, err)
+		conn := assert.Of(g.connect(t.Context(), m)).Must(t)
 		lo, hi, err := m.takeRange(t.Context(), conn, a, m.blocks.reserve(a, 0))
 		assert.Must(t, conn.Close())
 		want := m.blocks.align(max(at, a.Floor), a.Count)

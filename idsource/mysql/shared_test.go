@@ -200,7 +200,7 @@ func TestShared(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			w := startFor(t, kind)
+			w := startWith(t, kind, nil)
 			db := assert.Of(sql.Open("mysql", w.DSN("idproxy"))).Must(t)
 			t.Cleanup(func() { _ = db.Close() })
 			for _, s := range []shares{{dialect: Leaf, every: 1}, {dialect: Tinyid, every: 1}, {dialect: Tinyid, every: 3, of: 2}} {

@@ -331,8 +331,7 @@ func testFollower(t *testing.T) {
 func TestLateTerm(t *testing.T) {
 	m := &memory{next: 1}
 	e := NewElection(ElectionConfig{Register: m, Clock: func() time.Duration { return time.Hour }})
-	s, err := New(Config{Election: e, Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})
-	assert.Must(t, err)
+	s := assert.Of(New(Config{Election: e, Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})).Must(t)
 	begin := func() *Term {
 		term := e.begin(e.State().Number+1, Leader{Token: e.token})
 		e.extend(term, time.Hour)

@@ -90,12 +90,10 @@ func serve(t *testing.T, c Config) (addr string, stop func() error) {
 	return sourcetest.Serve(t, New(c).Serve)
 }
 
-// talk sends text and returns the whole answer, after the server or QUIT has
-// ended the connection.
+// talk sends text and returns the whole answer, after the server or QUIT has ended the connection.
 func talk(t *testing.T, addr, text string) string {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	assert.Must(t, err)
+	c := assert.Of(net.Dial("tcp", addr)).Must(t)
 	defer c.Close() //nolint:errcheck // read to the end
 	assert.Of(io.WriteString(c, text+"QUIT\r\n")).Must(t)
 	assert.Must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))

@@ -138,8 +138,7 @@ func TestSegmentAdvanceWentBack(t *testing.T) {
 	}
 }
 
-// Processes close one behind the other, each giving back the newest range, and
-// another one starts.
+// Processes close one behind the other, each giving back the newest range, and another one starts.
 func TestSegmentAdvanceGiveBack(t *testing.T) {
 	next := func(id uint64) (got uint64) {
 		synctest.Test(t, func(t *testing.T) {
@@ -169,9 +168,8 @@ func TestSegmentAdvanceGiveBack(t *testing.T) {
 	assert.Equal(t, "the next id", next(0), 111)
 }
 
-// courses lets processes of one store issue and advance at random, and returns
-// how often an id came that Advance had excluded. An Advance that does nothing
-// is the negative control.
+// courses lets processes of one store issue and advance at random, and returns how often an id came
+// that Advance had excluded. An Advance that does nothing is the negative control.
 func courses(t *testing.T, does guard) (wrong int64) {
 	st := newFaultStore()
 	st.keys["order_id"] = idsource.Position{Next: 1000, Used: true}

@@ -159,8 +159,7 @@ func TestSegmentClose(t *testing.T) {
 			s := newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, Prefetch: 1})
 			sourcetest.Fill(t, s, 7, 1)
 			if tt.later {
-				_, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 1, Last: 1000})
-				assert.Must(t, err)
+				assert.Must(t, sourcetest.ErrorOf(st.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 1, Last: 1000})))
 			}
 			assert.Must(t, s.Close(t.Context()), "Close")
 			assert.Equal(t, "the store stands at", st.snapshot()["order_id"].Next, tt.want)

@@ -29,8 +29,7 @@ const (
 func newScrambled(t testing.TB, st *faultStore, s *scramble.Scramble, c Config) *Scrambled {
 	t.Helper()
 	c.Name, c.Store = "order_id", st
-	one, err := NewScrambled(c, s, func(context.Context) ([]string, error) { return slices.Collect(maps.Keys(st.snapshot())), nil })
-	assert.Must(t, err)
+	one := assert.Of(NewScrambled(c, s, func(context.Context) ([]string, error) { return slices.Collect(maps.Keys(st.snapshot())), nil })).Must(t)
 	t.Cleanup(func() { _ = one.Close(context.Background()) }) // some tests leave the store down
 	return one
 }

@@ -227,9 +227,8 @@ func clockAhead(t *testing.T, then ClockBack) {
 	assert.True(t, then != BackError || err != nil && strings.Contains(err.Error(), "the clock went back by 24h"), "a day back: %v", err)
 }
 
-// Two sources with one worker number and no lock between them: the fence does
-// not part them, the lock does. This is the lock's negative control; the test
-// of the file store has the positive one.
+// Two sources with one worker number and no lock between them: the fence does not part them, the
+// lock does. This is the lock's negative control; the test of the file store has the positive one.
 func TestSnowflakeTwoOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clk testClock

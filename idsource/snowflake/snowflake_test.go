@@ -92,8 +92,7 @@ func TestSnowflakeConcurrent(t *testing.T) {
 	assert.LessOrEqual(t, "ids were issued twice", taken.Twice(), 0)
 }
 
-// More ids than the clock allows: timestamps run ahead by MaxAhead, then calls
-// wait for the clock.
+// More ids than the clock allows: timestamps run ahead by MaxAhead, then calls wait for the clock.
 func TestSnowflakeOverflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestSnowflake(t, Config{Fences: usedFences(0), Layout: "41/16/2", MaxAhead: 100 * time.Millisecond}, new(testClock).clock())

@@ -56,8 +56,7 @@ func compare(a, b ID) int { return slices.Compare(a[:], b[:]) }
 // TestVector is the example of RFC 9562, appendix A.6.
 func TestVector(t *testing.T) {
 	const text = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
-	id, err := Parse(text)
-	assert.Must(t, err)
+	id := assert.Of(Parse(text)).Must(t)
 	p, err := id.Parts()
 	want := Parts{Time: time.Date(2022, 2, 22, 19, 22, 22, 0, time.UTC), Counter: 0xCC3, Random: 0x18C4DC0C0C07398F}
 	assert.True(t, err == nil && p == want, "got %+v, %v; want %+v", p, err, want)

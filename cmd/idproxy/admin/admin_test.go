@@ -50,8 +50,7 @@ sources: {order_id: {segment: {store: local, key: orders, scramble: {key: 000102
 
 // TestRefusedMoveTunesNothing: a series that may not go back is tuned as it was.
 func TestRefusedMoveTunesNothing(t *testing.T) {
-	server, err := servers.StartEtcd(t.Context())
-	assert.Must(t, err)
+	server := assert.Of(servers.StartEtcd(t.Context())).Must(t)
 	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`
 listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]

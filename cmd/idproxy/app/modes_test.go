@@ -47,8 +47,7 @@ func TestModes(t *testing.T) {
 stores: {here: {file: {dir: %q}}}
 `, folder)
 		assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
-		cfg, err := config.Load(path)
-		assert.Must(t, err)
+		cfg := assert.Of(config.Load(path)).Must(t)
 		got := Readable(cfg)
 		assert.True(t, slices.Contains(got, secret) == tt.readable, "%+v: readable %q", tt, got)
 		volumes, err := Writable(cfg)

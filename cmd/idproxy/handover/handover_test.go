@@ -64,8 +64,7 @@ func TestListen(t *testing.T) {
 // net and os make of it is the negative control.
 func TestCopiesDoNotBlock(t *testing.T) {
 	s := &Sockets{}
-	l, err := s.Listen("tcp", "127.0.0.1:0")
-	assert.Must(t, err)
+	l := assert.Of(s.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()
 	blocks := func(fd uintptr) bool {
 		flags := assert.Of(unix.FcntlInt(fd, unix.F_GETFL, 0)).Must(t)

@@ -14,8 +14,7 @@ import (
 
 // TestLastOfStore: an id above what the store can give moves nothing, and the source goes on.
 func TestLastOfStore(t *testing.T) {
-	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
-	assert.Must(t, err)
+	st := assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
 	t.Cleanup(func() { _ = st.Close() })
 	m := &maker{stores: map[string]store.Store{"table": {Segments: st, Last: math.MaxInt64 - 1}}}
 	m.idWait.Store(int64(idsource.DefaultWait))

@@ -168,8 +168,7 @@ func TestAt(t *testing.T) {
 	defer u.Close()
 	for range 2 {
 		for i, s := range all {
-			address, err := net.ResolveTCPAddr("tcp", s.Addr)
-			assert.Must(t, err)
+			address := assert.Of(net.ResolveTCPAddr("tcp", s.Addr)).Must(t)
 			assert.Of(u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)).Equal(t, fmt.Sprintf("MAX(id) at %v", address), uint64(i+1))
 		}
 	}
