@@ -249,9 +249,8 @@ func TestEnvironment(t *testing.T) {
 // TestDefaultStoreIsShared keeps two stores off one folder, where they would lock each other out.
 func TestDefaultStoreIsShared(t *testing.T) {
 	c := parseOK(t, oneListener+"stores: {mine: {file: {dir: ./idproxy-data/}}}\nsources: {ids: {segment: {}}}\n")
-	if got := c.Sources[0].Segment.Store; got != "mine" || len(c.Stores) != 1 {
-		t.Errorf("got store %q of %d, want mine of 1", got, len(c.Stores))
-	}
+	got := c.Sources[0].Segment.Store
+	assert.True(t, got == "mine" && len(c.Stores) == 1, "got store %q of %d, want mine of 1", got, len(c.Stores))
 	assert.Of(Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv)).Fails(t, "naming the default store", "")
 }
 
@@ -486,8 +485,7 @@ func TestConnectTimeout(t *testing.T) {
 	} {
 		c := &Config{Limits: Limits{Handshake: tt.handshake, ConnectTimeout: tt.limit}}
 		l := &Listener{Upstreams: make([]Addr, tt.servers)}
-		if got := c.ConnectTimeout(l); got != tt.want || tt.servers > 1 && got*time.Duration(tt.servers) >= tt.handshake {
-			t.Errorf("%d servers, handshake %v, connect_timeout %v: %v, want %v", tt.servers, tt.handshake, tt.limit, got, tt.want)
-		}
+		got := c.ConnectTimeout(l)
+		assert.True(t, got == tt.want && (tt.servers <= 1 || got*time.Duration(tt.servers) < tt.handshake), "%d servers, handshake %v, connect_timeout %v: %v, want %v", tt.servers, tt.handshake, tt.limit, got, tt.want)
 	}
 }

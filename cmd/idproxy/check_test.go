@@ -47,9 +47,7 @@ func TestCheckListsAllProblems(t *testing.T) {
 		}
 		at = append(at, m[1])
 	}
-	if got, want := strings.Join(at, " "), "2 4 6 7"; got != want {
-		t.Errorf("problems in lines %s, want %s:\n%s", got, want, strings.Join(lines, "\n"))
-	}
+	assert.Equal(t, "problems in lines", strings.Join(at, " "), "2 4 6 7")
 	holds(t, "the last problem", lines[len(lines)-1], "must be v1 or v2")
 }
 

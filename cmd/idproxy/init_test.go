@@ -81,9 +81,7 @@ func newShop(t *testing.T) *shop {
 
 func (s *shop) exec(t *testing.T, server int, statements ...string) {
 	t.Helper()
-	for _, text := range statements {
-		harness.MustExec(t, s.dbs[server], text)
-	}
+	harness.MustExec(t, s.dbs[server], statements...)
 }
 
 // TestInit: what is written of 300 tables on two servers says all of them, passes check, gives no
@@ -105,8 +103,7 @@ func TestInit(t *testing.T) {
 	holds(t, "a view", got.out, s.name+".v: a view")
 	holds(t, "a table that differs", got.out, s.name+".differs: the servers differ: column id INT on s0, id BIGINT on s1")
 	holds(t, "what may be hidden", got.out, "account 'starter'@'%' has no SELECT ON *.*")
-	shown := runWith(t, "", append(slices.Clone(s.args), "--proxies", "2", "-")...)
-	assert.True(t, shown.out == string(text), "on standard output is %q; in the file %q", shown.out, text)
+	assert.Equal(t, "on standard output", runWith(t, "", append(slices.Clone(s.args), "--proxies", "2", "-")...).out, string(text))
 	cfg := assert.Of(config.Load(path)).Must(t)
 	s.filled(t, cfg)
 	for _, c := range []struct {
@@ -120,19 +117,13 @@ func TestInit(t *testing.T) {
 	assert.Equal(t, "on the other server the table of one has rule", ruleOf(cfg, "s1", s.name, "here"), nil)
 	holds(t, "the wildcard for all but two", string(text), "  - {table: \""+s.name+".t_*\", column: id, source: ids_200k}      # 248 tables\n")
 	holds(t, "the wildcard for all but one", string(text), "  - {table: \""+s.name+".big_*\", column: nr, source: ids_200k}      # 39 tables\n")
-	if len(cfg.Rules) != 6 {
-		t.Fatalf("%d rules, want 2 wildcards, 3 tables in front of them and one of a listener: %s", len(cfg.Rules), string(text)[strings.Index(string(text), "rules:"):])
-	}
+	assert.MustTrue(t, len(cfg.Rules) == 6, "%d rules, want 2 wildcards, 3 tables in front of them and one of a listener: %s", len(cfg.Rules), text)
 
 	s.grant(t, got.out)
-	checked := runWith(t, "", "check", "--config", path)
-	assert.True(t, checked.status == statusFine, "check: %+v", checked)
-	if checked := runWith(t, "", "check", "--online", "--config", path); checked.status != statusFine || strings.Contains(checked.out, "leaves tables alone") || strings.Contains(checked.out, "not checked") {
-		t.Errorf("check --online: %d, %s%s", checked.status, checked.out, checked.err)
-	}
-
+	says(t, path, "check", statusFine)
+	checked := says(t, path, "check --online", statusFine)
+	assert.True(t, !strings.Contains(checked, "leaves tables alone") && !strings.Contains(checked, "not checked"), "check --online: %s", checked)
 	s.serves(t, string(text))
-
 	again := runWith(t, "", args...)
 	assert.True(t, again.status == statusFinding && strings.Contains(again.err, "is there already, and stays as it is"), "a file that is there: %+v", again)
 	counting := runWith(t, "", append(slices.Clone(s.args), "--integer-keys=false", "-")...)
@@ -150,12 +141,10 @@ func (s *shop) forced(t *testing.T, path string, args []string) {
 	got := runWith(t, "", append(args, "--force")...)
 	assert.True(t, got.status == statusFine, "--force: %+v", got)
 	holds(t, "of what was there", got.out, "What was there is "+path+".old now.\nleft out of what was there: ids:")
-	if old, err := os.ReadFile(path + ".old"); err != nil || string(old) != before {
-		t.Errorf("what was replaced is %q, %v", old, err)
-	}
-	text, err := os.ReadFile(path)
-	assert.True(t, err == nil && strings.Count(string(text), "\nadmin:") == 1, "%v, %s", err, text)
-	holds(t, "the file", string(text), "\nadmin: {listen: 127.0.0.1:9307} # of mine\n")
+	assert.Equal(t, "what was replaced", string(assert.Of(os.ReadFile(path+".old")).Must(t)), before)
+	text := string(assert.Of(os.ReadFile(path)).Must(t))
+	assert.Equal(t, "keys admin", strings.Count(text, "\nadmin:"), 1)
+	holds(t, "the file", text, "\nadmin: {listen: 127.0.0.1:9307} # of mine\n")
 }
 
 // filled compares each table of the servers with the rule that the file has for it.
@@ -325,9 +314,7 @@ func TestInitSchemas(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "idproxy.yaml")
 			args := []string{"init", "--server", "a=" + server.Addr, "--account", servers.AppUser, "--password-env", "INIT_PASSWORD", "--schema", name, path, "--ca"}
-			if got := runWith(t, "", append(args, harness.Servers(t)[0].CA+"x")...); got.status != statusFinding {
-				t.Errorf("a CA that is not there: %+v", got)
-			}
+			assert.Equal(t, "a CA that is not there: status", runWith(t, "", append(args, harness.Servers(t)[0].CA+"x")...).status, statusFinding)
 			for _, others := range harness.Servers(t) {
 				if others != server {
 					got := runWith(t, "", append(args, others.CA)...)
@@ -338,11 +325,9 @@ func TestInitSchemas(t *testing.T) {
 			assert.MustTrue(t, got.status == statusFine, "%+v", got)
 			holds(t, "what it says", got.out, "only tables of schemas "+name+" were read")
 			cfg := assert.Of(config.Load(path)).Must(t)
-			if ruleOf(cfg, "a", name, "t") == nil || ruleOf(cfg, "a", other, "t") != nil || cfg.Listeners[0].UpstreamTLS.CA != server.CA || cfg.Listeners[0].UpstreamTLS.Mode != config.TLSRequired {
-				t.Errorf("rules %+v, listener %+v", cfg.Rules, cfg.Listeners[0])
-			}
-			checked := runWith(t, "", "check", "--online", "--config", path)
-			assert.True(t, checked.status == statusFine, "check --online: %+v", checked)
+			assert.True(t, ruleOf(cfg, "a", name, "t") != nil && ruleOf(cfg, "a", other, "t") == nil, "rules %+v", cfg.Rules)
+			assert.True(t, cfg.Listeners[0].UpstreamTLS.CA == server.CA && cfg.Listeners[0].UpstreamTLS.Mode == config.TLSRequired, "listener %+v", cfg.Listeners[0])
+			says(t, path, "check --online", statusFine)
 		})
 	}
 }
@@ -437,13 +422,11 @@ func TestInitUnlikeServers(t *testing.T) {
 	harness.MustExec(t, open(folds), "INSERT INTO "+name+"Shop.orders (id) VALUES (200000), (200001)")
 	args := []string{"init", "--server", "plain=" + plain.Addr, "--server", "folds=" + folds.Addr, "--account", "half", "--password-env", "INIT_PASSWORD"}
 	path := filepath.Join(t.TempDir(), "idproxy.yaml")
-	if got := runWith(t, "", append(args, path)...); got.status != statusFine {
-		t.Fatalf("%+v", got)
-	}
+	got := runWith(t, "", append(args, path)...)
+	assert.MustTrue(t, got.status == statusFine, "%+v", got)
 	cfg := assert.Of(config.Load(path)).Must(t)
 	assert.MustTrue(t, len(cfg.Rules) == 1 && cfg.Rules[0].Table == "Orders" && cfg.Rules[0].Listeners == nil, "rules %+v", cfg.Rules)
-	checked := runWith(t, "", "check", "--online", "--config", path)
-	assert.True(t, checked.status == statusFine, "check --online: %+v", checked)
+	says(t, path, "check --online", statusFine)
 	text := assert.Of(os.ReadFile(path)).Must(t)
 	p := harness.StartProxy(t, strings.NewReplacer(`"127.0.0.1:3307"`, "127.0.0.1:0", `"127.0.0.1:3308"`, "127.0.0.1:0").Replace(string(text)))
 	for i, s := range []*servers.Server{plain, folds} {
@@ -452,7 +435,7 @@ func TestInitUnlikeServers(t *testing.T) {
 	}
 
 	harness.MustExec(t, open(folds), "REVOKE SELECT ON "+name+"Shop.* FROM half@'%'")
-	got := runWith(t, "", append(args, "-")...)
+	got = runWith(t, "", append(args, "-")...)
 	assert.Equal(t, "status", got.status, statusFinding)
 	holds(t, "what is hidden on one server", got.err, fmt.Sprintf("left out: %sShop.Orders: folds may have it, too, and account 'half'@'%%' cannot see that: GRANT SELECT ON `%[1]sShop`.* TO 'half'@'%%' there", name))
 }

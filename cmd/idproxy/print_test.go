@@ -23,12 +23,10 @@ func TestStatusPrintsWhatItIsTold(t *testing.T) {
 	if n := strings.Count(out.String(), want); n != 6 {
 		t.Errorf("%q stands there %d times, want 6:\n%q", want, n, out.String())
 	}
-	if i := strings.IndexFunc(out.String(), func(r rune) bool { return r < ' ' && r != '\n' || r == 0x202e }); i >= 0 {
-		t.Errorf("%q has a control character", out.String())
-	}
-	if n := strings.Count(out.String(), "\n"); n != 19 {
-		t.Errorf("%d lines:\n%s", n, out.String())
-	}
+	i := strings.IndexFunc(out.String(), func(r rune) bool { return r < ' ' && r != '\n' || r == 0x202e })
+	assert.True(t, i < 0, "%q has a control character", out.String())
+	n := strings.Count(out.String(), "\n")
+	assert.True(t, n == 19, "%d lines:\n%s", n, out.String())
 }
 
 // TestRunNamesForce: a step that --force would run says so, and no other.

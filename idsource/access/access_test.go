@@ -55,12 +55,9 @@ func TestRate(t *testing.T) {
 		assert.LessOrEqual(t, "another user has to wait for", r.Take(&User{Name: "other", Rate: 100}, 5000), 0)
 		assert.LessOrEqual(t, "one without a rate has to wait for", r.Take(&User{Name: "free"}, 1<<40), 0)
 		time.Sleep(10 * time.Millisecond)
-		if wait := ask(1000); wait > 0 { // more than a second's: he pays for it afterwards
-			t.Errorf("many at once have to wait for %v", wait)
-		}
-		if wait := ask(1); wait != 10*time.Second {
-			t.Errorf("behind them one has to wait for %v, want 10s", wait)
-		}
+		wait := ask(1000)
+		assert.True(t, wait <= 0, "many at once have to wait for %v", wait) // more than a second's: he pays for it afterwards
+		assert.Equal(t, "behind them one has to wait for", ask(1), 10*time.Second)
 		r.GiveBack(u, 1000)
 		had -= 1000
 		assert.LessOrEqual(t, "behind ids that were not given one has to wait for", ask(1), 0)

@@ -111,12 +111,10 @@ func TestRestored(t *testing.T) {
 	src := newSegment(t, st, idsource.DefaultWait)
 	ids := make([]uint64, 30)
 	fill := func() (err error) {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		assert.Until(t, "the client has found the restarted server", func() bool {
 			err = src.Fill(t.Context(), ids, 1)
-			if !errors.Is(err, idsource.StoreDown) || strings.Contains(err.Error(), "went back") {
-				break // otherwise the client has not found the restarted server again yet
-			}
-		}
+			return !errors.Is(err, idsource.StoreDown) || strings.Contains(err.Error(), "went back")
+		})
 		return err
 	}
 	assert.Must(t, fill())

@@ -38,18 +38,15 @@ func TestLeaf(t *testing.T) {
 	}
 	a := w.ask(t, "POST", "/api/snowflake/get/events", "")
 	assert.True(t, a.status == http.StatusOK && len(a.body) >= 15, "a snowflake: %d %s", a.status, a.body)
-	if a := w.ask(t, "GET", "/api/snowflake/get/events", "", "Accept", "application/json, application/*+json"); a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
-		t.Errorf("for those who read JSON alone: %d %s %s", a.status, a.header.Get("Content-Type"), a.body)
-	}
+	a = w.ask(t, "GET", "/api/snowflake/get/events", "", "Accept", "application/json, application/*+json")
+	assert.True(t, a.status == http.StatusOK && a.header.Get("Content-Type") == "application/json", "for those who read JSON alone: %d %s %s", a.status, a.header.Get("Content-Type"), a.body)
 	w.sources["hidden"] = scattered{&counter{}}
 	for path, want := range map[string]int{"/api/segment/get/hidden": 200, "/api/snowflake/get/hidden": 500, "/tinyid/id/nextSegmentIdSimple?bizType=hidden&token=": 200} {
 		a := w.ask(t, "GET", path, "")
 		assert.True(t, a.status == want && (!strings.Contains(path, "Simple") || a.body == ""), "%s of scrambled ids: %d %s", path, a.status, a.body)
 	}
 	w.sources["a b/c"] = &counter{}
-	if a := w.ask(t, "GET", "/api/segment/get/a%20b%2Fc", ""); a.body != "0" {
-		t.Errorf("a key with marks: %d %s", a.status, a.body)
-	}
+	assert.Equal(t, "a key with marks", w.ask(t, "GET", "/api/segment/get/a%20b%2Fc", "").body, "0")
 }
 
 // tinyClient makes ids as tinyid's Java client does (SegmentId.init and nextId, HttpSegmentIdServiceImpl).

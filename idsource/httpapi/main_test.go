@@ -384,9 +384,8 @@ func FuzzRequest(f *testing.F) {
 		rec := httptest.NewRecorder()
 		s.ServeHTTP(rec, r)
 		a := answer{rec.Code, rec.Result().Header, rec.Body.String()}
-		if err := schema.check(method, r.URL.Path, a); err != nil {
-			t.Errorf("%v: %d %s", err, a.status, a.body)
-		}
+		err := schema.check(method, r.URL.Path, a)
+		assert.True(t, err == nil, "%v: %d %s", err, a.status, a.body)
 		n := few.drawn.Load()
 		assert.True(t, n <= most && (n <= 0 || a.status == http.StatusOK && a.body != ""), "%d ids were drawn, and the answer is %d %q", n, a.status, a.body)
 	})

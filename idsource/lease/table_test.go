@@ -94,9 +94,7 @@ func TestStepTime(t *testing.T) {
 			_, err1 := step(t.Context(), Ask{})
 			holder := time.Since(began)
 			_, err2 := step(patient, Ask{})
-			if errors.Join(err1, err2) == nil || holder != time.Second || time.Since(began) != time.Minute {
-				t.Errorf("%s: %v after %v, and %v after %v, want ends after a second and a minute", name, err1, holder, err2, time.Since(began))
-			}
+			assert.True(t, errors.Join(err1, err2) != nil && holder == time.Second && time.Since(began) == time.Minute, "%s: %v after %v, and %v after %v, want ends after a second and a minute", name, err1, holder, err2, time.Since(began))
 		})
 	}
 }

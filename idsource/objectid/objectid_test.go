@@ -80,9 +80,8 @@ func TestWrap(t *testing.T) {
 	next := draw(t, s, 1)[0]
 	assert.True(t, compare(ids[3], next) < 0 && next.Parts().Counter == 2, "%s behind %s", next, ids[3])
 	c.Store(start + 2)
-	if next := draw(t, s, 1)[0].Parts(); next.Counter != 3 || next.Time.Unix() != start+2 {
-		t.Errorf("in the next second %+v: the counter goes on", next)
-	}
+	more := draw(t, s, 1)[0].Parts()
+	assert.True(t, more.Counter == 3 && more.Time.Unix() == start+2, "in the next second %+v: the counter goes on", more)
 }
 
 // TestBound refuses to run further ahead than maxAhead, gives nothing then, and goes on once the

@@ -220,7 +220,7 @@ func TestTooManyClients(t *testing.T) {
 	c := assert.Of(net.Dial("tcp", addr)).Must(t)
 	defer c.Close() //nolint:errcheck // the server closes it
 	all, _ := io.ReadAll(c)
-	assert.True(t, string(all) == "-ERR max number of clients reached\r\n", "client 21 is told %q", all)
+	assert.Equal(t, "client 21 is told", string(all), "-ERR max number of clients reached\r\n")
 }
 
 // TestPatience: a client that does not log in, or does not read, is cut off; all others stay.

@@ -35,9 +35,7 @@ func TestBijection(t *testing.T) {
 		}
 		s.IDs(ids)
 		for n, id := range ids {
-			if id < s.First() || id >= 2*s.First() || seen[id] {
-				t.Fatalf("%d bits: number %d has id %d: twice %v", bits, n, id, seen[id])
-			}
+			assert.MustTrue(t, id >= s.First() && id < 2*s.First() && !seen[id], "%d bits: number %d has id %d: twice %v", bits, n, id, seen[id])
 			seen[id] = true
 			back, ok := s.Number(id)
 			assert.MustTrue(t, ok && back == uint64(n), "%d bits: id %d is of number %d, %v; want %d", bits, id, back, ok, n)
@@ -88,9 +86,8 @@ func TestWide(t *testing.T) {
 		ids := slices.Clone(numbers)
 		s.IDs(ids)
 		for i, id := range ids {
-			if n, ok := s.Number(id); !ok || n != numbers[i] || id>>(bits-1) != 1 {
-				t.Fatalf("%d bits: number %d has id %d, of number %d, %v", bits, numbers[i], id, n, ok)
-			}
+			n, ok := s.Number(id)
+			assert.MustTrue(t, ok && n == numbers[i] && id>>(bits-1) == 1, "%d bits: number %d has id %d, of number %d, %v", bits, numbers[i], id, n, ok)
 		}
 		slices.Sort(ids)
 		assert.True(t, len(slices.Compact(ids)) == len(numbers), "%d bits: two numbers have one id", bits)
@@ -181,9 +178,8 @@ func FuzzScramble(f *testing.F) {
 		s.IDs(ids)
 		assert.True(t, (ids[0] == ids[1]) == (a == b), "numbers %d and %d have ids %d and %d", a, b, ids[0], ids[1])
 		for i, n := range []uint64{a, b} {
-			if back, ok := s.Number(ids[i]); !ok || back != n {
-				t.Errorf("id %d of number %d is of number %d, %v", ids[i], n, back, ok)
-			}
+			back, ok := s.Number(ids[i])
+			assert.True(t, ok && back == n, "id %d of number %d is of number %d, %v", ids[i], n, back, ok)
 		}
 		n, ok := s.Number(a)
 		assert.True(t, !ok || a >= s.First(), "%d is below all ids, and of number %d", a, n)

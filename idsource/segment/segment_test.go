@@ -49,12 +49,10 @@ func TestSegmentDedicatedRange(t *testing.T) {
 	s := newTestSegment(t, Config{Store: st, Step: 10, StepPolicy: StepFixed, Prefetch: 1})
 	assert.MustEqual(t, "first id", sourcetest.Fill(t, s, 7, 1)[0], 1)
 	st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 100, Used: true} })
-	if got := sourcetest.Fill(t, s, 25, 1); got[0] != 100 || got[24] != 124 {
-		t.Errorf("25 ids are %d to %d, want 100 to 124", got[0], got[24])
-	}
-	if got := sourcetest.Fill(t, s, 3, 1); !slices.Equal(got, []uint64{8, 9, 10}) {
-		t.Errorf("3 ids are %v, want the rest of the first range", got)
-	}
+	got := sourcetest.Fill(t, s, 25, 1)
+	assert.True(t, got[0] == 100 && got[24] == 124, "25 ids are %d to %d, want 100 to 124", got[0], got[24])
+	got = sourcetest.Fill(t, s, 3, 1)
+	assert.True(t, slices.Equal(got, []uint64{8, 9, 10}), "3 ids are %v, want the rest of the first range", got)
 }
 
 // checkedStore notes what is durable, so that a test can see whether an id left

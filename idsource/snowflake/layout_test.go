@@ -213,9 +213,8 @@ func TestSnowflakeSpread(t *testing.T) {
 				ids := slowly(t, s, 300_000)
 				for m := uint64(2); m <= 128; m++ {
 					chi := chiSquare(ids, m)
-					if flat := chi <= flatBelow(m); flat != tt.flat(m) {
-						t.Errorf("modulo %d: chi-square %.1f, bound %.1f, want flat %v", m, chi, flatBelow(m), tt.flat(m))
-					}
+					flat := chi <= flatBelow(m)
+					assert.True(t, flat == tt.flat(m), "modulo %d: chi-square %.1f, bound %.1f, want flat %v", m, chi, flatBelow(m), tt.flat(m))
 				}
 			})
 		})

@@ -58,9 +58,8 @@ func TestSnowflakeRuns(t *testing.T) {
 					ids := sourcetest.Fill(t, s, tt.n, tt.stride)
 					checkRuns(t, s, ids, tt.stride)
 					first, last := s.layout.Decode(ids[0]), s.layout.Decode(ids[len(ids)-1])
-					if units := int(last.Time-first.Time) + 1; units != tt.units || first.Worker != 5 {
-						t.Errorf("%s, %s: %d ids, %d apart, from %+v occupy %d units, want %d", tt.layout, sequence, tt.n, tt.stride, first, units, tt.units)
-					}
+					units := int(last.Time-first.Time) + 1
+					assert.True(t, units == tt.units && first.Worker == 5, "%s, %s: %d ids, %d apart, from %+v occupy %d units, want %d", tt.layout, sequence, tt.n, tt.stride, first, units, tt.units)
 					all = append(all, ids...)
 				}
 				assert.True(t, slices.IsSorted(all), "%s, %s: ids of successive calls do not ascend", tt.layout, sequence)

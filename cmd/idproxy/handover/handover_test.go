@@ -159,7 +159,6 @@ func TestAlone(t *testing.T) {
 		}
 		assert.Must(t, w.Close())
 	}
-	if err := <-alone; err != nil || s.lives != nil {
-		t.Errorf("%v; %d are left", err, len(s.lives))
-	}
+	err := <-alone
+	assert.True(t, err == nil && s.lives == nil, "%v; %d are left", err, len(s.lives))
 }

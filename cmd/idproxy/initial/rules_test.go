@@ -140,24 +140,18 @@ func TestUnseen(t *testing.T) {
 	all, narrow := upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`"), upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON `s_%`.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}}
 	plan := func(o Options, said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(o) }
-	if p := plan(Options{}, numbered(all, exact, "s_1", "s_2", "s_3")); len(p.Rules) != 1 || p.Rules[0].Table != "s_*.o" {
-		t.Errorf("all is seen: %q", ruled(p))
-	} else if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "s_1.o and s_2.o have a series each, and get the same ids") {
-		t.Errorf("of parts it says %q", p.Warnings)
-	}
-	if p := plan(Options{Schemas: []string{"s_1", "s_2", "s_3"}}, numbered(all, exact, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
-		t.Errorf("some is read: %q", ruled(p))
-	}
-	if p := plan(Options{}, numbered(narrow, exact, "s_1", "s_2", "s_3")); len(p.Rules) != 3 {
-		t.Errorf("some is seen: %q", ruled(p))
-	}
-	if p := plan(Options{}, numbered(all, exact, "s_1"), numbered(narrow, exact, "s_2")); len(p.Rules) != 2 || p.Partial() {
-		t.Errorf("there is no other: %q, %+v", ruled(p), p.LeftOut)
-	}
-	p := plan(Options{}, numbered(all, exact, "s_1", "t"), numbered(narrow, exact, "s_1"))
-	if len(p.Rules) != 1 || !p.Partial() || p.LeftOut[0].Why != "b may have it, too, and account 'a'@'%' cannot see that: GRANT SELECT ON `t`.* TO 'a'@'%' there, also where there is no such schema" {
-		t.Errorf("there may be another: %q, %+v", ruled(p), p.LeftOut)
-	}
+	p := plan(Options{}, numbered(all, exact, "s_1", "s_2", "s_3"))
+	assert.True(t, slices.Equal(ruled(p), []string{"s_*.o"}), "all is seen: %q", ruled(p))
+	assert.True(t, len(p.Warnings) == 1 && strings.HasPrefix(p.Warnings[0], "s_1.o and s_2.o have a series each, and get the same ids"), "of parts it says %q", p.Warnings)
+	p = plan(Options{Schemas: []string{"s_1", "s_2", "s_3"}}, numbered(all, exact, "s_1", "s_2", "s_3"))
+	assert.True(t, len(p.Rules) == 3, "some is read: %q", ruled(p))
+	p = plan(Options{}, numbered(narrow, exact, "s_1", "s_2", "s_3"))
+	assert.True(t, len(p.Rules) == 3, "some is seen: %q", ruled(p))
+	p = plan(Options{}, numbered(all, exact, "s_1"), numbered(narrow, exact, "s_2"))
+	assert.True(t, len(p.Rules) == 2 && !p.Partial(), "there is no other: %q, %+v", ruled(p), p.LeftOut)
+	p = plan(Options{}, numbered(all, exact, "s_1", "t"), numbered(narrow, exact, "s_1"))
+	assert.MustTrue(t, len(p.Rules) == 1 && p.Partial(), "there may be another: %q, %+v", ruled(p), p.LeftOut)
+	assert.Equal(t, "why it is left out", p.LeftOut[0].Why, "b may have it, too, and account 'a'@'%' cannot see that: GRANT SELECT ON `t`.* TO 'a'@'%' there, also where there is no such schema")
 }
 
 // TestUnite: a table that one server has in capitals is that of another which knows none.

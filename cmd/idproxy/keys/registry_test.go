@@ -353,9 +353,8 @@ func TestCreateBesideReading(t *testing.T) {
 		assert.True(t, !ok, "the key is served before it is known from where")
 	}
 	assert.Must(t, r.Create(t.Context(), "a", "one", 5, 0))
-	if _, ok := r.Lookup("one"); !ok || look.looks != 2 {
-		t.Errorf("served: %t, behind %d looks", ok, look.looks)
-	}
+	_, ok := r.Lookup("one")
+	assert.True(t, ok && look.looks == 2, "served: %t, behind %d looks", ok, look.looks)
 }
 
 // TestCreateInTwoStores: two processes that make one key in two stores at the same time never both

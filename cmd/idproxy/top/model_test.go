@@ -93,9 +93,8 @@ func TestLostAndBack(t *testing.T) {
 	m.Take(at(71, 62, Listeners))
 	assert.Equal(t, "back", texts(m)[0], "shard0 3 - - - - - - - - ready")
 	m.Take(at(72, 63, Listeners))
-	if got := texts(m)[0]; got != "shard0 3 100 8.0 2.0 2.0 1.0 1.5ms 2000 50.0k ready" || m.Head()[2].Tone != Plain {
-		t.Errorf("a second later: %s, %+v", got, m.Head()[2])
-	}
+	got := texts(m)[0]
+	assert.True(t, got == "shard0 3 100 8.0 2.0 2.0 1.0 1.5ms 2000 50.0k ready" && m.Head()[2].Tone == Plain, "a second later: %s, %+v", got, m.Head()[2])
 }
 
 // TestCondition: what is wrong is said above the table, the worst first.

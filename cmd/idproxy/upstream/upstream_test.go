@@ -328,9 +328,8 @@ func TestPasswordStays(t *testing.T) {
 			asked := q.connect(t.Context(), u)
 			q.cut()
 			pinged := u.Ping(t.Context())
-			if refused := named != ""; (pinged != nil) != refused || (asked != nil) != refused || refused && !strings.Contains(pinged.Error(), "the server offers no TLS") {
-				t.Errorf("%s, CA %t: %v, %v", mode, refused, pinged, asked)
-			}
+			refused := named != ""
+			assert.True(t, (pinged != nil) == refused && (asked != nil) == refused && (!refused || strings.Contains(pinged.Error(), "the server offers no TLS")), "%s, CA %t: %v, %v", mode, refused, pinged, asked)
 		}
 	}
 }
