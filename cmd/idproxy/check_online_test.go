@@ -170,9 +170,7 @@ func checkFindings(t *testing.T, out, level, want string) {
 func TestCheckOnlineDenied(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		name := harness.Database(t, server)
-		root := server.Config(name)
-		root.User, root.Passwd = servers.RootUser, servers.RootPassword
-		admin := harness.Open(t, root, "")
+		admin := harness.Root(t, server, name)
 		harness.MustExec(t, admin, "CREATE TABLE t (id BIGINT PRIMARY KEY)", "CREATE USER little@'%' IDENTIFIED BY 'x'", "GRANT SELECT ON "+name+".t TO little@'%'")
 		t.Cleanup(func() { harness.MustExec(t, admin, "DROP USER little@'%'") })
 		path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: little, password: x}}]

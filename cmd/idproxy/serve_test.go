@@ -36,9 +36,7 @@ func TestServeStopsInGoodOrder(t *testing.T) {
 func TestServeTakesLeave(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		schema := harness.Database(t, server)
-		root := server.Config(schema)
-		root.User, root.Passwd = servers.RootUser, servers.RootPassword
-		db := harness.Open(t, root, "")
+		db := harness.Root(t, server, schema)
 		harness.MustExec(t, db, "CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON "+schema+".* TO guest@'%'",
 			"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON "+schema+".* TO caller@'%'")
 		t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%', caller@'%'") })

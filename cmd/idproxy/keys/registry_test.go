@@ -103,6 +103,16 @@ func serveTables(t *testing.T, st store.Store) (*Registry, *segment.PerTable) {
 	return s, p
 }
 
+// idOf draws an id of a key, which must be served.
+func idOf(t *testing.T, r *Registry, key string) (uint64, error) {
+	t.Helper()
+	s, ok := r.Lookup(key)
+	assert.MustTrue(t, ok, "key %s is not served", key)
+	var id [1]uint64
+	err := s.Fill(t.Context(), id[:], 1)
+	return id[0], err
+}
+
 // TestKeyOfTable: by the key of a table's series programs ask for ids of that series: what an
 // INSERT has moved past is not given to them either.
 func TestKeyOfTable(t *testing.T) {
@@ -110,21 +120,13 @@ func TestKeyOfTable(t *testing.T) {
 	away := &awayStore{Store: st}
 	s, p := serveTables(t, store.Store{Segments: st, Keys: away, Close: st.Close})
 	assert.Must(t, errors.Join(st.Advance(t.Context(), "ids_orders", 100), st.Advance(t.Context(), "other", 1)))
-	next := func() uint64 {
-		t.Helper()
-		one, ok := s.Lookup("ids_orders")
-		assert.MustTrue(t, ok, "the key is not served")
-		var ids [1]uint64
-		assert.Must(t, one.Fill(t.Context(), ids[:], 1))
-		return ids[0]
-	}
 	s.Refresh(t.Context())
-	assert.Equal(t, "the first id", next(), 100)
+	assert.Of(idOf(t, s, "ids_orders")).Equal(t, "the first id", 100)
 	table := assert.Of(p.Series("shop", "Orders")).Must(t)
 	assert.Must(t, table.Advance(t.Context(), 500))
 	away.away = true
 	s.Refresh(t.Context())
-	assert.Equal(t, "the id behind 500", next(), 501)
+	assert.Of(idOf(t, s, "ids_orders")).Equal(t, "the id behind 500", 501)
 	_, ok := s.Lookup("other")
 	assert.True(t, ok, "a key of no table is not served")
 }
@@ -153,11 +155,8 @@ func TestKeyOfEmptiedStore(t *testing.T) {
 			now.SegmentStore = empty
 		}
 		for _, key := range []string{"orders", "ids_items"} {
-			one, ok := s.Lookup(key)
-			assert.MustTrue(t, ok, "key %s is not served", key)
-			var ids [1]uint64
-			err := one.Fill(t.Context(), ids[:], 1)
-			assert.True(t, (err != nil) == gone && (gone || ids[0] == 100), "store emptied %v: id %d of %s, %v", gone, ids[0], key, err)
+			id, err := idOf(t, s, key)
+			assert.True(t, (err != nil) == gone && (gone || id == 100), "store emptied %v: id %d of %s, %v", gone, id, key, err)
 		}
 	}
 	keys, err := empty.Keys(t.Context())
@@ -197,9 +196,8 @@ func TestCreate(t *testing.T) {
 		named: map[string]idsource.Source{"orders": own, "names": uuid.New()},
 	}
 	r := New(slog.New(slog.DiscardHandler), src)
-	t.Cleanup(func() {
-		assert.NoError(t, errors.Join(r.Close(), sources.CloseAll(map[string]idsource.Source{"orders": own, "each": each})))
-	})
+	all := map[string]idsource.Source{"orders": own, "each": each}
+	t.Cleanup(func() { assert.NoError(t, errors.Join(r.Close(), sources.CloseAll(all))) })
 	r.Refresh(t.Context())
 	create := r.Creator("main")
 	for key, want := range map[string]string{
@@ -209,17 +207,9 @@ func TestCreate(t *testing.T) {
 		assert.Fails(t, key, create(t.Context(), key, 1, 0), want)
 	}
 	assert.Must(t, create(t.Context(), "new", 700, 0))
-	draw := func(want uint64) {
-		t.Helper()
-		s, ok := r.Lookup("new")
-		assert.MustTrue(t, ok, "the key is not served")
-		var id [1]uint64
-		err := s.Fill(t.Context(), id[:], 1)
-		assert.True(t, err == nil && id[0] == want, "id %d, %v, want %d", id[0], err, want)
-	}
-	draw(700)
+	assert.Of(idOf(t, r, "new")).Equal(t, "the first id", 700)
 	r.Refresh(t.Context())
-	draw(701) // it is the same series
+	assert.Of(idOf(t, r, "new")).Equal(t, "the next id of the same series", 701)
 	assert.Fails(t, "a key was created twice", create(t.Context(), "new", 1, 0), "")
 	assert.NoError(t, create(t.Context(), "stepped", 1, 50), "with a step")
 	to, err := main.Tuning(t.Context(), "stepped")
@@ -288,9 +278,7 @@ func TestCreateHoldsNobodyUp(t *testing.T) {
 	}()
 	defer close(asking)
 	close(going)
-	for range 2 {
-		assert.NoError(t, <-made)
-	}
+	assert.NoError(t, errors.Join(<-made, <-made))
 	_, one := r.Lookup("one")
 	assert.True(t, one, "the key is not served")
 	assert.True(t, r.Refresh(t.Context()), "the keys were not read")
@@ -318,11 +306,7 @@ func TestCreatedWhileRead(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, r.Close()) })
 	late.during = func() { assert.NoError(t, r.Create(t.Context(), "main", "new", 5, 0)) }
 	r.Refresh(t.Context())
-	s, ok := r.Lookup("new")
-	assert.MustTrue(t, ok, "the key is not served")
-	var id [1]uint64
-	err := s.Fill(t.Context(), id[:], 1)
-	assert.True(t, err == nil && id[0] == 5, "id %d, %v, want 5", id[0], err)
+	assert.Of(idOf(t, r, "new")).Equal(t, "the first id", 5)
 }
 
 // secondLook is a store that says where a key stands before something happens, the second time.

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -31,9 +30,7 @@ func TestTakesLeave(t *testing.T) {
 	for name, server := range map[string]*servers.Server{"MariaDB": harness.MariaDB(t), "MySQL": harness.MySQL(t), "without TLS": bare} {
 		t.Run(name, func(t *testing.T) {
 			schema := harness.Database(t, server)
-			root := server.Config(schema)
-			root.User, root.Passwd = servers.RootUser, servers.RootPassword
-			db := harness.Open(t, root, "")
+			db := harness.Root(t, server, schema)
 			harness.MustExec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON "+schema+".* TO guest@'%'")
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%'") })
 			asked := func(leave func(u *Server, q *Session)) (lost int) {
@@ -60,25 +57,19 @@ func TestDescribe(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, server)
-			root := server.Config(name)
-			root.User, root.Passwd = servers.RootUser, servers.RootPassword
-			db := harness.Open(t, root, "")
+			db := harness.Root(t, server, name)
 			assert.Of(db.Exec("CREATE TABLE `t ``größe` (id INT UNSIGNED PRIMARY KEY, d DECIMAL(5) NOT NULL DEFAULT 7)")).Must(t)
 			for _, mode := range []string{config.TLSAsClient, config.TLSRequired, config.TLSDisabled} {
 				to := config.Addr{Network: "tcp", Address: server.Addr}
-				l := &config.Listener{
-					Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode},
-					Account: &config.Account{User: "app", Password: "app"},
-				}
-				u, err := OpenAlone(l, to, within)
-				assert.Must(t, err)
+				l := &config.Listener{Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode}, Account: &config.Account{User: "app", Password: "app"}}
+				u := assert.Of(OpenAlone(l, to, within)).Must(t)
 				defer u.Close()
 				for range 2 { // the second time over the connection of the first
 					table := assert.Of(u.Describe(t.Context(), name, "t `größe", []*rule.Rule{{Column: "d"}})).Must(t, mode)
 					id, d := table.Find("id"), table.Find("d")
 					assert.True(t, id != nil && id.Max == 1<<32-1 && id.Primary && d != nil && d.Max == 99999 && d.Own != "" && d.NotNull, "%v: %+v, %+v", mode, id, d)
 				}
-				_, err = u.Describe(t.Context(), name, "nothing", nil)
+				_, err := u.Describe(t.Context(), name, "nothing", nil)
 				e, ok := errors.AsType[*driver.MySQLError](err)
 				assert.True(t, ok && e.Number == 1146, "%v: no such table: %v", mode, err)
 				gone, cancel := context.WithCancel(t.Context())
@@ -94,10 +85,8 @@ func TestDescribe(t *testing.T) {
 func within() time.Duration { return time.Minute }
 
 func rootListener(behind ...config.Addr) *config.Listener {
-	return &config.Listener{
-		Name: "a", Upstreams: behind, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled},
-		Account: &config.Account{User: servers.RootUser, Password: servers.RootPassword},
-	}
+	account := &config.Account{User: servers.RootUser, Password: servers.RootPassword}
+	return &config.Listener{Name: "a", Upstreams: behind, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled}, Account: account}
 }
 
 // numbered returns two servers with a table t in a schema, which holds 1 at the first and 2 at the
@@ -106,19 +95,12 @@ func numbered(t *testing.T, schema string) []*servers.Server {
 	t.Helper()
 	all := harness.Servers(t)[:2]
 	for i, s := range all {
-		db := rootOf(t, s)
+		db := harness.Root(t, s, "")
 		harness.MustExec(t, db, "CREATE DATABASE "+schema, "CREATE TABLE "+schema+".t (id BIGINT PRIMARY KEY)",
 			fmt.Sprintf("INSERT INTO %s.t VALUES (%d)", schema, i+1))
 		t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + schema) })
 	}
 	return all
-}
-
-func rootOf(t *testing.T, s *servers.Server) *sql.DB {
-	t.Helper()
-	root := s.Config("")
-	root.User, root.Passwd = servers.RootUser, servers.RootPassword
-	return harness.Open(t, root, "")
 }
 
 // TestAddressMoves has an address lead to another server, as a name does after a failover, while the
