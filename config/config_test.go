@@ -25,21 +25,14 @@ import (
 // testEnv is the environment of all tests.
 func testEnv(name string) (string, bool) {
 	v, ok := map[string]string{
-		"TOKEN":  "0123456789abcdef",
-		"PW":     `p: "}{'#@/`,
-		"WORKER": "7",
-		"EMPTY":  "",
-		"DOLLAR": "${PW}$$",
-		"LINES":  "a: b\nc: d",
-		"TIME":   "45s",
+		"TOKEN": "0123456789abcdef", "PW": `p: "}{'#@/`, "WORKER": "7", "EMPTY": "", "DOLLAR": "${PW}$$", "LINES": "a: b\nc: d", "TIME": "45s",
 	}[name]
 	return v, ok
 }
 
 func parseOK(t *testing.T, text string) *Config {
 	t.Helper()
-	c := assert.Of(Parse("c.yaml", []byte(text), testEnv)).Must(t, "Parse("+text+")")
-	return c
+	return assert.Of(Parse("c.yaml", []byte(text), testEnv)).Must(t, "Parse("+text+")")
 }
 
 func problems(t *testing.T, err error) Errors {
@@ -62,10 +55,9 @@ rules:
   - {table: shop.orders, column: event_id, source: ids}
   - {table: "shop.*", column: flake, source: flakes, explicit: advance}
 `)
-	if len(c.Rules) != 3 || c.Rules[0].Explicit != ExplicitAdvance || c.Rules[0].LastInsertID != LastIDPacket ||
-		c.Rules[1].Explicit != ExplicitKeep || c.Rules[1].LastInsertID != LastIDServer {
-		t.Errorf("got %+v", c.Rules)
-	}
+	assert.MustTrue(t, len(c.Rules) == 3, "got %+v", c.Rules)
+	assert.Equal(t, "the first", c.Rules[0].Explicit+" "+c.Rules[0].LastInsertID, ExplicitAdvance+" "+LastIDPacket)
+	assert.Equal(t, "the second", c.Rules[1].Explicit+" "+c.Rules[1].LastInsertID, ExplicitKeep+" "+LastIDServer)
 }
 
 const oneListener = `listeners:
@@ -211,18 +203,10 @@ rules:
     table: shop.orders
     source: ids
 `)
-	for _, tt := range []struct {
-		name string
-		got  Pos
-		want string
-	}{
-		{"listener", c.Listeners[0].Pos, "c.yaml:3:5"},
-		{"store", c.Stores[0].Pos, "c.yaml:5:3"},
-		{"source", c.Sources[0].Pos, "c.yaml:7:3"},
-		{"rule", c.Rules[0].Pos, "c.yaml:10:5"},
-	} {
-		assert.True(t, tt.got.String() == tt.want, "%s: got %s, want %s", tt.name, tt.got, tt.want)
-	}
+	assert.Equal(t, "listener", c.Listeners[0].Pos.String(), "c.yaml:3:5")
+	assert.Equal(t, "store", c.Stores[0].Pos.String(), "c.yaml:5:3")
+	assert.Equal(t, "source", c.Sources[0].Pos.String(), "c.yaml:7:3")
+	assert.Equal(t, "rule", c.Rules[0].Pos.String(), "c.yaml:10:5")
 }
 
 // TestEnvironment shows that what a variable holds is never read as YAML.
@@ -246,16 +230,12 @@ func TestEnvironment(t *testing.T) {
 	assert.Equal(t, "worker", c.Sources[0].Snowflake.Worker, 7)
 }
 
-// TestDefaultStoreIsShared keeps two stores off one folder, where they would lock
-// each other out.
+// TestDefaultStoreIsShared keeps two stores off one folder, where they would lock each other out.
 func TestDefaultStoreIsShared(t *testing.T) {
 	c := parseOK(t, oneListener+"stores: {mine: {file: {dir: ./idproxy-data/}}}\nsources: {ids: {segment: {}}}\n")
-	if got := c.Sources[0].Segment.Store; got != "mine" || len(c.Stores) != 1 {
-		t.Errorf("got store %q of %d, want mine of 1", got, len(c.Stores))
-	}
-	err := error(nil)
-	_, err = Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv)
-	assert.True(t, err != nil, "the default store can be named")
+	got := c.Sources[0].Segment.Store
+	assert.True(t, got == "mine" && len(c.Stores) == 1, "got store %q of %d, want mine of 1", got, len(c.Stores))
+	assert.Of(Parse("c.yaml", []byte(oneListener+"sources: {ids: {segment: {store: (default)}}}\n"), testEnv)).Fails(t, "naming the default store", "")
 }
 
 func TestFirstMatch(t *testing.T) {
@@ -273,8 +253,7 @@ rules:
 `)
 }
 
-// TestSecretsAreNotPrinted looks for the secrets in everything a Config can end up
-// in.
+// TestSecretsAreNotPrinted looks for the secrets in everything a Config can end up in.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	c := parseOK(t, `
 listeners: [{listen: :1, upstream: h:1, account: {user: u, password: hunter2}}]
@@ -294,11 +273,8 @@ stores: {main: {mysql: {dsn: "u:hunter2@tcp(h:1)/d"}}}
 			assert.True(t, !strings.Contains(text, secret), "the password is in %s", text)
 		}
 	}
-	got := account.Password.String() + Secret("").String()
-	assert.True(t, got == "********", "got %q, want stars for a secret and nothing for an empty one", got)
-	if string(account.Password) != "hunter2" { // negative control: the value itself is there
-		t.Errorf("the password is lost")
-	}
+	assert.Equal(t, "a secret and an empty one are printed as", account.Password.String()+Secret("").String(), "********")
+	assert.True(t, string(account.Password) == "hunter2", "the password is lost") // negative control: the value itself is there
 }
 
 // TestSecretsAreNotInErrors breaks the file at every byte of a password's
@@ -357,8 +333,7 @@ func TestSecretHoldersPrintThemselves(t *testing.T) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "idproxy.yaml")
-	_, err := Load(path)
-	assert.True(t, errors.Is(err, fs.ErrNotExist), "no file: got %v, want fs.ErrNotExist", err)
+	assert.Of(Load(path)).ErrorIs(t, "no file", fs.ErrNotExist)
 	t.Setenv("IDPROXY_TEST_DIR", "data")
 	text := oneListener + "stores: {s: {file: {dir: \"${IDPROXY_TEST_DIR}\"}}}\nids: {redis: {listen: unix:ids.sock}, http: {listen: :9308, tls: {cert: c, key: k}}}\n"
 	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
@@ -377,8 +352,7 @@ func TestValuesFromFiles(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		assert.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
+		assert.Must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	write("pw", "s3:cret${PW} \r\n")
 	write("two", "a\nb\n")
@@ -438,17 +412,13 @@ func TestOddFiles(t *testing.T) {
 		{"large", "#" + strings.Repeat("x", 4<<20), "c.yaml:1:1: the file is larger than 4 MiB or nested deeper than 100 levels: this is no idproxy configuration"},
 	} {
 		_, err := Parse("c.yaml", []byte(tt.in), testEnv)
-		got := fmt.Sprint(err)
-		assert.True(t, got == tt.want || tt.want == "" && err == nil, "%s: got %v, want %q", tt.name, err, tt.want)
+		assert.True(t, fmt.Sprint(err) == tt.want || tt.want == "" && err == nil, "%s: got %v, want %q", tt.name, err, tt.want)
 	}
 }
 
 func TestSizeString(t *testing.T) {
-	for _, tt := range []struct {
-		in   Size
-		want string
-	}{{256 << 20, "256MiB"}, {1 << 30, "1GiB"}, {1 << 10, "1KiB"}, {1000, "1000B"}, {0, "0B"}} {
-		assert.Equal(t, fmt.Sprintf("Size(%d)", int64(tt.in)), tt.in.String(), tt.want)
+	for in, want := range map[Size]string{256 << 20: "256MiB", 1 << 30: "1GiB", 1 << 10: "1KiB", 1000: "1000B", 0: "0B"} {
+		assert.Equal(t, fmt.Sprintf("Size(%d)", int64(in)), in.String(), want)
 	}
 }
 
@@ -466,10 +436,7 @@ func TestLeasePresets(t *testing.T) {
 stores: {leases: {redis: {addrs: ["h:6379"]}}}
 sources: {a: {snowflake: {workers: leases`+name+`}}}
 `), func(string) (string, bool) { return "patient", true })
-		if err != nil {
-			t.Errorf("%q: %v", name, err)
-			continue
-		}
+		assert.Must(t, err, name)
 		assert.Equal(t, name, *c.Sources[0].Snowflake.Lease, want)
 	}
 }
@@ -494,8 +461,7 @@ func TestConnectTimeout(t *testing.T) {
 	} {
 		c := &Config{Limits: Limits{Handshake: tt.handshake, ConnectTimeout: tt.limit}}
 		l := &Listener{Upstreams: make([]Addr, tt.servers)}
-		if got := c.ConnectTimeout(l); got != tt.want || tt.servers > 1 && got*time.Duration(tt.servers) >= tt.handshake {
-			t.Errorf("%d servers, handshake %v, connect_timeout %v: %v, want %v", tt.servers, tt.handshake, tt.limit, got, tt.want)
-		}
+		got := c.ConnectTimeout(l)
+		assert.True(t, got == tt.want && (tt.servers <= 1 || got*time.Duration(tt.servers) < tt.handshake), "%d servers, handshake %v, connect_timeout %v: %v, want %v", tt.servers, tt.handshake, tt.limit, got, tt.want)
 	}
 }

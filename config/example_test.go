@@ -76,9 +76,7 @@ func TestExampleComments(t *testing.T) {
 	_, err = Parse("example.yaml", []byte(text), env)
 	forms := 0
 	for _, e := range problems(t, err) {
-		if !strings.Contains(e.Message, "must have the form") { // "..." stands for one
-			t.Errorf("%v", e)
-		}
+		assert.True(t, strings.Contains(e.Message, "must have the form"), "%v", e) // "..." stands for one
 		forms++
 	}
 	assert.True(t, forms >= 2, "got %d values that stand for a form, want at least 2: are the comments still read?", forms)

@@ -52,8 +52,7 @@ func TestLog(t *testing.T) {
 		l.Note(log, Mark(errors.New("host b")))
 		time.Sleep(logPause)
 		l.Note(log, Mark(errors.New("host a")))
-		if n := strings.Count(out.String(), "\n"); n != 3 || !strings.Contains(out.String(), "others=2") || !strings.Contains(out.String(), "user=ann") {
-			t.Errorf("%d lines:\n%s", n, out.String())
-		}
+		n := strings.Count(out.String(), "\n")
+		assert.True(t, n == 3 && strings.Contains(out.String(), "others=2") && strings.Contains(out.String(), "user=ann"), "%d lines:\n%s", n, out.String())
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -107,8 +108,7 @@ func TestFew(t *testing.T) {
 		held.Done()
 		<-release
 	}))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	assert.Must(t, err)
+	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	go func() { _ = srv.Serve(l) }() // it ends below
 	defer srv.Close()
@@ -121,9 +121,7 @@ func TestFew(t *testing.T) {
 	r, err := http.Get("http://" + l.Addr().String()) //nolint:noctx // closed at once
 	assert.Must(t, err)
 	r.Body.Close()
-	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-		t.Errorf("one too many: %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
-	}
+	assert.True(t, r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != "", "one too many: %d, Retry-After %q", r.StatusCode, r.Header.Get("Retry-After"))
 	once.Do(func() { close(release) })
 	all.Wait()
 }
@@ -174,4 +172,28 @@ type counting struct {
 func (c *counting) State() State {
 	c.n++
 	return c.Program.State()
+}
+
+// TestReserve: a client is taken in the place of a spare file, and what lacks is opened again.
+// TestFaults takes all descriptors away from a program.
+func TestReserve(t *testing.T) {
+	var r reserve
+	if _, err := r.accept(nil); !noFiles(err) {
+		t.Errorf("without files: %v", err)
+	}
+	r.fill()
+	r.fill()
+	assert.MustEqual(t, "files", len(r.files), spares)
+	l := assert.Of(net.Listen("unix", filepath.Join(t.TempDir(), "s"))).Must(t)
+	defer l.Close()
+	client := assert.Of(net.Dial("unix", l.Addr().String())).Must(t)
+	defer client.Close()
+	taken, err := r.accept(l)
+	assert.MustTrue(t, err == nil && len(r.files) == spares-1, "%d files: %v", len(r.files), err)
+	taken.Close()
+	r.fill()
+	assert.True(t, len(r.files) == spares, "%d files once the client has gone", len(r.files))
+	r.close()
+	r.fill()
+	assert.True(t, len(r.files) == 0, "%d files behind the end", len(r.files))
 }

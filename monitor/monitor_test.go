@@ -308,9 +308,7 @@ func TestMetrics(t *testing.T) {
 		`idproxy_refusals_total{reason="form",rule="shop.orders.id"} 2`, `idproxy_refusals_total{reason="undecided",rule=""} 1`,
 		`idproxy_store_up{store="main"} 1`, `idproxy_ready{listener="b"} 1`, `idproxy_upstream_up{listener="a"} 1`,
 	} {
-		if strings.Count(body, want+"\n") != 1 {
-			t.Errorf("%q stands there %d times", want, strings.Count(body, want+"\n"))
-		}
+		assert.True(t, strings.Count(body, want+"\n") == 1, "%q stands there %d times", want, strings.Count(body, want+"\n"))
 	}
 	if t.Failed() {
 		t.Log(body)
@@ -337,9 +335,8 @@ func TestEvents(t *testing.T) {
 		log.Warn(fmt.Sprint(i))
 	}
 	got = events.After(0)
-	if len(got) != maxEvents || got[0].ID != events.Last()-maxEvents+1 || got[maxEvents-1].Text != fmt.Sprint(2*maxEvents+9) {
-		t.Errorf("%d events, the first %+v, the last %+v of %d", len(got), got[0], got[len(got)-1], events.Last())
-	}
+	assert.MustTrue(t, len(got) == maxEvents, "%d events", len(got))
+	assert.True(t, got[0].ID == events.Last()-maxEvents+1 && got[maxEvents-1].Text == fmt.Sprint(2*maxEvents+9), "the first %+v, the last %+v of %d", got[0], got[maxEvents-1], events.Last())
 	got = events.After(events.Last() - 3)
 	assert.True(t, len(got) == 3 && got[0].ID == events.Last()-2, "after the last but three: %+v", got)
 	got = events.After(events.Last() + 5)
@@ -359,9 +356,7 @@ func TestRefusalsBound(t *testing.T) {
 	for _, one := range all {
 		counts[one.Reason+one.Statement] = one.Count
 	}
-	if len(all) != maxShapes+1 || counts["formagain"] != maxShapes+50 || counts["no_ids"] != maxShapes+50 || counts["form0"] != 0 || counts[fmt.Sprint("form", maxShapes+49)] != 1 {
-		t.Errorf("%d shapes, %v", len(all), counts)
-	}
+	assert.True(t, len(all) == maxShapes+1 && counts["formagain"] == maxShapes+50 && counts["no_ids"] == maxShapes+50 && counts["form0"] == 0 && counts[fmt.Sprint("form", maxShapes+49)] == 1, "%d shapes, %v", len(all), counts)
 	assert.Equal(t, "counted", r.Counted(), 3*(maxShapes+50))
 }
 
@@ -392,15 +387,11 @@ func TestStreams(t *testing.T) {
 		assert.Of(reader.ReadString('\n')).Must(t)
 	}
 	open[1].Body.Close()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		r, err := http.Get(base + "/api/v1/stream") //nolint:noctx // closed below
-		assert.Must(t, err)
+	assert.Until(t, "the place of a page that left is free", func() bool {
+		r := assert.Of(http.Get(base + "/api/v1/stream")).Must(t) //nolint:noctx // closed below
 		open = append(open, r)
-		if r.StatusCode == 200 {
-			break
-		}
-		assert.MustTrue(t, !time.Now().After(deadline), "the place of a page that left is not free")
-	}
+		return r.StatusCode == 200
+	})
 }
 
 // TestMetricsAreDocumented holds the table of docs/monitoring.md to the metrics that there are.
@@ -435,9 +426,8 @@ func TestClient(t *testing.T) {
 		assert.True(t, c.MayClose(), "it may not close")
 		all, err := c.Events(t.Context())
 		assert.True(t, err == nil && len(all) == 1 && all[0].Text == "store lost", "%+v %v", all, err)
-		if all, err := c.Refusals(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("%+v %v", all, err)
-		}
+		refusals, err := c.Refusals(t.Context())
+		assert.True(t, err == nil && len(refusals) == 0, "%+v %v", refusals, err)
 		assert.NoError(t, c.CloseSession(t.Context(), 7))
 		assert.Fails(t, "of no session", c.CloseSession(t.Context(), 8), `there is no session "8"`)
 	}

@@ -91,9 +91,7 @@ func BenchmarkMatchNew(b *testing.B) {
 
 func TestRuleNames(t *testing.T) {
 	r := Rule{Schema: "shop", Table: "orders", Column: "id"}
-	if r.String() != "shop.orders.id" || !r.Exact() {
-		t.Errorf("%s, exact %v", &r, r.Exact())
-	}
+	assert.True(t, r.String() == "shop.orders.id" && r.Exact(), "%s, exact %v", &r, r.Exact())
 	r.Table = "o?ders"
 	assert.True(t, !r.Exact(), "a wildcard is exact")
 }

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"idproxy/idsource/file"
 	"idproxy/integration/assert"
@@ -16,58 +15,41 @@ import (
 
 // TestCheckStores looks at stores that serve would refuse, and at two that are one.
 func TestCheckStores(t *testing.T) {
+	const one, two, other = `{mysql: {dsn: "u:hunter2@tcp(h:1)/d"}}`, `{mysql: {dsn: "v:x@tcp(h:1)/d?timeout=1s"}}`, `{mysql: {dsn: "u@tcp(h:1)/e"}}`
 	for _, tt := range []struct {
 		name, stores, sources string
 		status                int
-		want                  []string
+		want                  string
 	}{
+		{"parameter", `{a: {mysql: {dsn: "u:hunter2@tcp(h:1)/d?tls=gone"}}}`, "{}", statusFinding, ":2:10: error: store a: mysql store: the dsn is not of the form"},
+		{"network", `{a: {mysql: {dsn: "u:hunter2@udp(h:1)/d"}}}`, "{}", statusFinding, ":2:10: error: store a: mysql store: the dsn's network is neither tcp nor unix"},
 		{
-			name: "parameter", stores: `{a: {mysql: {dsn: "u:hunter2@tcp(h:1)/d?tls=gone"}}}`, status: statusFinding,
-			want: []string{":2:10: error: store a: mysql store: the dsn is not of the form"},
+			"one database", `{a: ` + one + `, b: ` + two + `}`, "{x: {segment: {store: a}}, y: {segment: {store: b}}}", 0,
+			": warning: store b: it is the same database as store a in line 2, mysql store tcp(h:1)/d: use one store for both",
 		},
 		{
-			name: "network", stores: `{a: {mysql: {dsn: "u:hunter2@udp(h:1)/d"}}}`, status: statusFinding,
-			want: []string{":2:10: error: store a: mysql store: the dsn's network is neither tcp nor unix"},
+			"one series", `{a: ` + one + `, b: ` + two + `}`, "{x: {segment: {store: a}}, y: {segment: {store: b, key: x}}}", statusFinding,
+			": error: source y: its key x is that of source x in line 3, as stores b and a are one database",
 		},
 		{
-			name: "one database", stores: `{a: {mysql: {dsn: "u:hunter2@tcp(h:1)/d"}}, b: {mysql: {dsn: "v:x@tcp(h:1)/d?timeout=1s"}}}`, sources: "{x: {segment: {store: a}}, y: {segment: {store: b}}}",
-			want: []string{": warning: store b: it is the same database as store a in line 2, mysql store tcp(h:1)/d: use one store for both"},
+			"server of a group", `{a: {mysql: {dsns: ["u@tcp(h:1)/d", "u@tcp(h:2)/d"]}}, b: {mysql: {dsn: "u@tcp(h:2)/d"}}}`, "{}", 0,
+			": warning: store b: it is the same database as store a in line 2, mysql store tcp(h:2)/d",
 		},
-		{
-			name: "one series", stores: `{a: {mysql: {dsn: "u@tcp(h:1)/d"}}, b: {mysql: {dsn: "u@tcp(h:1)/d?timeout=1s"}}}`, status: statusFinding,
-			sources: "{x: {segment: {store: a}}, y: {segment: {store: b, key: x}}}",
-			want:    []string{": error: source y: its key x is that of source x in line 3, as stores b and a are one database"},
-		},
-		{
-			name: "server of a group", stores: `{a: {mysql: {dsns: ["u@tcp(h:1)/d", "u@tcp(h:2)/d"]}}, b: {mysql: {dsn: "u@tcp(h:2)/d"}}}`,
-			want: []string{": warning: store b: it is the same database as store a in line 2, mysql store tcp(h:2)/d"},
-		},
-		{name: "a table beside", stores: `{a: {mysql: {dsn: "u@tcp(h:1)/d"}}, b: {mysql: {dsn: "u@tcp(h:1)/d", table: {dialect: leaf}}}}`, want: []string{": fine"}},
-		{name: "two databases", stores: `{a: {mysql: {dsn: "u@tcp(h:1)/d"}}, b: {mysql: {dsn: "u@tcp(h:1)/e"}}}`, want: []string{": fine"}},
+		{"a table beside", `{a: ` + one + `, b: {mysql: {dsn: "u@tcp(h:1)/d", table: {dialect: leaf}}}}`, "{}", 0, ": fine"},
+		{"two databases", `{a: ` + one + `, b: ` + other + `}`, "{}", 0, ": fine"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.sources == "" {
-				tt.sources = "{}"
-			}
-			path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: %s\nsources: %s\n", tt.stores, tt.sources))
-			got := runWith(t, "", "check", "--config", path)
-			assert.True(t, got.status == tt.status && !strings.Contains(got.out, "hunter2"), "status %d: %s", got.status, got.out)
-			for _, want := range tt.want {
-				holds(t, "the findings", got.out, want)
-			}
+			out := says(t, harness.WriteConfig(t, idle+"stores: "+tt.stores+"\nsources: "+tt.sources+"\n"), "check", tt.status, tt.want)
+			assert.True(t, !strings.Contains(out, "hunter2"), "a password in %s", out)
 		})
 	}
 }
 
 func TestCheckFolders(t *testing.T) {
 	dir := t.TempDir()
-	for _, err := range []error{os.Mkdir(filepath.Join(dir, "ids"), 0o700), os.Symlink("ids", filepath.Join(dir, "link"))} {
-		assert.Must(t, err)
-	}
-	path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: {a: {file: {dir: %[1]s/ids}}, b: {file: {dir: %[1]s/link}}}\n", dir))
-	got := runWith(t, "", "check", "--config", path)
-	assert.True(t, got.status == statusFinding, "%+v", got)
-	holds(t, "the findings", got.out, "error: store b: its folder is that of store a in line 2: each would lock the other out; use one store for both")
+	assert.Must(t, errors.Join(os.Mkdir(filepath.Join(dir, "ids"), 0o700), os.Symlink("ids", filepath.Join(dir, "link"))))
+	path := harness.WriteConfig(t, idle+fmt.Sprintf("stores: {a: {file: {dir: %[1]s/ids}}, b: {file: {dir: %[1]s/link}}}\n", dir))
+	says(t, path, "check", statusFinding, "error: store b: its folder is that of store a in line 2: each would lock the other out; use one store for both")
 }
 
 // TestCheckFolder finds the folders of stores that serve would refuse, and no other.
@@ -75,19 +57,15 @@ func TestCheckFolder(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	st := assert.Of(file.New(file.Config{Dir: in("store")})).Must(t)
-	for _, err := range []error{st.Open(t.Context()), os.Mkdir(in("volume"), 0o700), os.WriteFile(in("text"), nil, 0o600)} {
-		assert.Must(t, err)
-	}
+	assert.Must(t, errors.Join(st.Open(t.Context()), os.Mkdir(in("volume"), 0o700), os.WriteFile(in("text"), nil, 0o600)))
 	for name, want := range map[string]string{
-		"store":      "",
-		"new":        "",
-		"volume/new": "",
-		"volume":     "error: store a: folder " + in("volume") + " exists and is no id store",
-		"text":       "error: store a: open " + in("text/store") + ": not a directory",
-		"text/new":   "error: store a: lstat " + in("text/new") + ": not a directory",
-		"none/new":   "error: store a: folder " + in("none/new") + " will not be made, as the one above it must be there: stat " + in("none") + ": no such file or directory",
+		"store": "", "new": "", "volume/new": "",
+		"volume":   "error: store a: folder " + in("volume") + " exists and is no id store",
+		"text":     "error: store a: open " + in("text/store") + ": not a directory",
+		"text/new": "error: store a: lstat " + in("text/new") + ": not a directory",
+		"none/new": "error: store a: folder " + in("none/new") + " will not be made, as the one above it must be there: stat " + in("none") + ": no such file or directory",
 	} {
-		path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\nstores: {a: {file: {dir: %q}}}\n", in(name)))
+		path := harness.WriteConfig(t, idle+fmt.Sprintf("stores: {a: {file: {dir: %q}}}\n", in(name)))
 		got := runWith(t, "", "check", "--config", path)
 		assert.True(t, (got.status == statusFinding) == (want != "") && strings.Contains(got.out, want), "%s: %+v, want %q", name, got, want)
 		// serve is of the same opinion.
@@ -107,11 +85,9 @@ func TestCheckOnlineStores(t *testing.T) {
 stores: {main: {mysql: {dsn: "app:app@tcp(127.0.0.1:%[2]s)/%[3]s"}}, again: {mysql: {dsn: "app:app@tcp(localhost:%[2]s)/%[3]s"}}}
 sources: {x: {segment: {store: main, key: k}}, y: {segment: {store: again, key: k}}}
 `, askedListener(t), port, name))
-			got := runWith(t, "", "check", "--online", "--config", path)
-			assert.True(t, got.status == statusFinding, "%+v", got)
-			holds(t, "a server that forgets", got.out, ":2:10: warning: store main: mysql store tcp(127.0.0.1:"+port+")/"+name+": innodb_flush_log_at_trx_commit is 2")
-			holds(t, "two addresses", got.out, "warning: store again: it is the same database as store main in line 2, mysql store tcp(127.0.0.1:")
-			holds(t, "one series", got.out, "error: source y: its key k is that of source x in line 3")
+			says(t, path, "check --online", statusFinding, ":2:10: warning: store main: mysql store tcp(127.0.0.1:"+port+")/"+name+": innodb_flush_log_at_trx_commit is 2",
+				"warning: store again: it is the same database as store main in line 2, mysql store tcp(127.0.0.1:",
+				"error: source y: its key k is that of source x in line 3")
 		})
 	}
 }
@@ -123,11 +99,10 @@ func TestServeWarnsOfCrashes(t *testing.T) {
 stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
 sources: {ids: {segment: {store: main}}}
 `, server.Addr, harness.Database(t, server)))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	assert.NoError(t, proxy.Poll(ctx, func() bool {
+	warned := func() bool {
 		return strings.Contains(proxy.Log(), "a crash of the store's host can bring ids back that were issued")
-	}))
+	}
+	assert.Until(t, "the log warns", warned, proxy.Log)
 }
 
 // TestCheckLogins: accounts that cannot log in without TLS are named where a listener offers none.
@@ -137,49 +112,41 @@ func TestCheckLogins(t *testing.T) {
   - {name: bare, listen: 127.0.0.1:0, upstream: %[1]q, account: {user: app, password: app}}
   - {name: local, listen: "unix:a.sock", upstream: %[1]q, account: {user: app, password: app}}
 `, server.Addr))
-	got := runWith(t, "", "check", "--online", "--config", path)
-	assert.True(t, got.status == statusFine && strings.Count(got.out, "caching_sha2_password") == 1, "%+v", got)
-	holds(t, "the findings", got.out, ":2:5: warning: listener bare: it offers no TLS, and these accounts have caching_sha2_password: 'app'@'%'")
-	holds(t, "what to do", got.out, "fail with 2061 at their first login; add tls to the listener")
+	out := says(t, path, "check --online", statusFine, ":2:5: warning: listener bare: it offers no TLS, and these accounts have caching_sha2_password: 'app'@'%'",
+		"fail with 2061 at their first login; add tls to the listener")
+	assert.Equal(t, "findings", strings.Count(out, "caching_sha2_password"), 1)
 }
 
 // TestCheckNumbers looks at sources that share a fixed worker number.
 func TestCheckNumbers(t *testing.T) {
+	const shared = "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1}}}"
 	for _, tt := range []struct {
 		name, sources, rules string
 		want                 string // "": nothing about numbers
 		status               int
 	}{
-		{name: "two numbers", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 2}}}"},
-		{name: "one number", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1}}}", want: "note: sources x, y share worker number 1: each makes ids that the others make, too"},
+		{name: "two numbers", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 2}}}", rules: "[]"},
+		{"one number", shared, "[]", "note: sources x, y share worker number 1: each makes ids that the others make, too", 0},
 		{
-			name: "another layout", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1, layout: 39/12/12}}}", status: statusFinding,
-			want: "error: source y: it shares worker number 1 and store (default) with source x in line 2, which has another layout or epoch",
+			"another layout", "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1, layout: 39/12/12}}}", "[]",
+			"error: source y: it shares worker number 1 and store (default) with source x in line 2, which has another layout or epoch", statusFinding,
 		},
-		{name: "the same layout by other words", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1, datacenter: 0, layout: 41ms/5+5/12}}}", want: "note: sources x, y share"},
+		{"the same layout by other words", "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1, datacenter: 0, layout: 41ms/5+5/12}}}", "[]", "note: sources x, y share", 0},
 		{
-			name: "one column on two shards", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1}}}", status: statusFinding,
-			rules: `[{table: shop.orders, column: id, source: x, listeners: [a]}, {table: "shop*.*", column: ID, source: y}]`,
-			want:  "error: rule shop*.*.ID: source y shares worker number 1 with source x, which fills the same column on another listener by the rule in line 3: ids would come twice",
+			"one column on two shards", shared, `[{table: shop.orders, column: id, source: x, listeners: [a]}, {table: "shop*.*", column: ID, source: y}]`,
+			"error: rule shop*.*.ID: source y shares worker number 1 with source x, which fills the same column on another listener by the rule in line 3: ids would come twice",
+			statusFinding,
 		},
+		{"the first rule wins", shared, `[{table: shop.orders, column: id, source: x}, {table: "shop.*", column: id, source: y}]`, "note: sources x, y share", 0},
 		{
-			name: "the first rule wins", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1}}}",
-			rules: `[{table: shop.orders, column: id, source: x}, {table: "shop.*", column: id, source: y}]`, want: "note: sources x, y share",
-		},
-		{
-			name: "other tables", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1}}}",
-			rules: `[{table: shop.orders, column: id, source: x, listeners: [a]}, {table: shop.items, column: id, source: y, listeners: [b]}]`, want: "note: sources x, y share",
+			"other tables", shared, `[{table: shop.orders, column: id, source: x, listeners: [a]}, {table: shop.items, column: id, source: y, listeners: [b]}]`,
+			"note: sources x, y share", 0,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.rules == "" {
-				tt.rules = "[]"
-			}
-			path := harness.WriteConfig(t, fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}, {name: b, listen: 127.0.0.1:0, upstream: 127.0.0.1:2}]\nsources: %s\nrules: %s\n", tt.sources, tt.rules))
-			got := runWith(t, "", "check", "--config", path)
-			if got.status != tt.status || strings.Contains(got.out, "worker number") != (tt.want != "") || !strings.Contains(got.out, tt.want) {
-				t.Errorf("status %d: %s, want %q", got.status, got.out, tt.want)
-			}
+			const listeners = "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}, {name: b, listen: 127.0.0.1:0, upstream: 127.0.0.1:2}]\n"
+			out := says(t, harness.WriteConfig(t, listeners+"sources: "+tt.sources+"\nrules: "+tt.rules+"\n"), "check", tt.status)
+			assert.True(t, strings.Contains(out, "worker number") == (tt.want != "") && strings.Contains(out, tt.want), "%s, want %q", out, tt.want)
 		})
 	}
 }

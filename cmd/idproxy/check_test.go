@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"idproxy/cmd/idproxy/check"
+	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/idsource/snowflake"
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
@@ -45,9 +47,7 @@ func TestCheckListsAllProblems(t *testing.T) {
 		}
 		at = append(at, m[1])
 	}
-	if got, want := strings.Join(at, " "), "2 4 6 7"; got != want {
-		t.Errorf("problems in lines %s, want %s:\n%s", got, want, strings.Join(lines, "\n"))
-	}
+	assert.Equal(t, "problems in lines", strings.Join(at, " "), "2 4 6 7")
 	holds(t, "the last problem", lines[len(lines)-1], "must be v1 or v2")
 }
 
@@ -55,31 +55,22 @@ func TestCheckListsAllProblems(t *testing.T) {
 func TestCheckEnd(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
-		left time.Duration
-		want string
-	}{{300 * day, ": error: source ids: layout 38/15/10"}, {500 * day, ": warning: source ids: layout 38/15/10"}, {1000 * day, ": fine"}} {
+		left   time.Duration
+		status int
+		want   string
+	}{{300 * day, statusFinding, ": error: source ids: layout 38/15/10"}, {500 * day, 0, ": warning: source ids: layout 38/15/10"}, {1000 * day, 0, ": fine"}} {
 		epoch := time.Now().Add(tt.left - 3181*day).UTC().Format(time.RFC3339)
-		path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: "127.0.0.1:1"}]
-sources: {ids: {snowflake: {worker: 1, layout: 38/15/10, epoch: %s}}}
-rules: [{table: shop.orders, column: id, source: ids}]
-`, epoch))
-		got := runWith(t, "", "check", "--config", path)
-		assert.Equal(t, fmt.Sprintf("%v left: status %d: %s", tt.left, got.status, got.out), got.status == statusFinding, tt.left < 365*day)
-		holds(t, tt.left.String(), got.out, tt.want)
+		says(t, harness.WriteConfig(t, idle+"sources: {ids: {snowflake: {worker: 1, layout: 38/15/10, epoch: "+epoch+"}}}\n"+
+			"rules: [{table: shop.orders, column: id, source: ids}]\n"), "check", tt.status, tt.want)
 	}
 }
 
 func TestCheckJSON(t *testing.T) {
-	for text, want := range map[string]int{
-		malformed: 4,
-		"listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n": 0,
-	} {
+	for text, want := range map[string]int{malformed: 4, idle: 0} {
 		path := harness.WriteConfig(t, text)
 		got := runWith(t, "", "check", "--json", "--config", path)
 		var report check.Report
-		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
-			t.Fatalf("%v in %q", err, got.out)
-		}
+		assert.Must(t, json.Unmarshal([]byte(got.out), &report), got.out)
 		assert.True(t, len(report.Findings) == want && report.Findings != nil && (got.status == statusFinding) == (want > 0), "status %d, findings %+v, want %d", got.status, report.Findings, want)
 		for _, f := range report.Findings {
 			assert.True(t, f.Level == check.LevelError && f.Message != "" && strings.HasPrefix(f.Position, path+":"), "finding %+v", f)
@@ -88,10 +79,8 @@ func TestCheckJSON(t *testing.T) {
 }
 
 func TestCheckNamesMissingCertificate(t *testing.T) {
-	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, tls: {cert: gone.pem, key: gone.key}}]\n")
-	got := runWith(t, "", "check", "--config", path)
-	assert.Equal(t, "status", got.status, statusFinding)
-	holds(t, "the finding", got.out, path+":1:13: error: listener a: tls: open "+filepath.Join(filepath.Dir(path), "gone.pem"))
+	path := harness.WriteConfig(t, strings.Replace(idle, "}", ", tls: {cert: gone.pem, key: gone.key}}", 1))
+	says(t, path, "check", statusFinding, path+":1:13: error: listener a: tls: open "+filepath.Join(filepath.Dir(path), "gone.pem"))
 }
 
 // TestCheckTLS: what TLS does not protect from is named, and so are certificates near their end.
@@ -112,19 +101,15 @@ func TestCheckTLS(t *testing.T) {
 		{"upstream_tls: {mode: required, ca: server.pem}", 13 * 24 * time.Hour, 0, []string{"warning: listeners.a.upstream_tls.ca: the certificate in"}},
 		{"upstream_tls: {mode: required, ca: server.pem}", -time.Hour, statusFinding, []string{"error: listeners.a.upstream_tls.ca: the certificate in"}},
 	} {
-		path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, "+tt.listener+"}]\n")
+		path := harness.WriteConfig(t, strings.Replace(idle, "}", ", "+tt.listener+"}", 1))
 		harness.WriteCertificate(t, filepath.Dir(path), tt.lasts)
-		got := runWith(t, "", "check", "--config", path)
-		n := strings.Count(got.out, "warning: ") + strings.Count(got.out, "error: ")
-		assert.True(t, got.status == tt.status && n == len(tt.want), "%s: status %d, %d findings: %s", tt.listener, got.status, n, got.out)
-		for _, want := range tt.want {
-			holds(t, tt.listener, got.out, want)
-		}
+		out := says(t, path, "check", tt.status, tt.want...)
+		n := strings.Count(out, "warning: ") + strings.Count(out, "error: ")
+		assert.True(t, n == len(tt.want), "%s: %d findings: %s", tt.listener, n, out)
 	}
 }
 
-// onlineConfig has one listener in front of a server and one rule. %[2]s is
-// the database.
+// onlineConfig has one listener in front of a server and one rule. %[2]s is the database.
 const onlineConfig = `listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
 stores: {main: {mysql: {dsn: "app:app@tcp(%[1]s)/%[2]s"}}}
 sources:
@@ -140,16 +125,9 @@ func TestCheckOnline(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)
 	db := harness.Open(t, server.Config(name), "")
-	for _, sql := range []string{
-		"CREATE TABLE orders (id BIGINT PRIMARY KEY, small INT, day DATE)",
-		"CREATE TABLE old (id BIGINT PRIMARY KEY)",
-		"INSERT INTO old VALUES (5000)",
-		"CREATE TABLE negative (id BIGINT PRIMARY KEY)",
-		"INSERT INTO negative VALUES (-5)",
-	} {
-		assert.Of(db.Exec(sql)).Must(t)
-	}
-	tests := []struct{ name, table, column, source, want string }{
+	harness.MustExec(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY, small INT, day DATE)", "CREATE TABLE old (id BIGINT PRIMARY KEY)", "INSERT INTO old VALUES (5000)",
+		"CREATE TABLE negative (id BIGINT PRIMARY KEY)", "INSERT INTO negative VALUES (-5)")
+	for _, tt := range []struct{ name, table, column, source, want string }{
 		{"fine", "orders", "id", "ids", ""},
 		{"other case", "orders", "ID", "ids", ""},
 		{"table missing", "gone", "id", "ids", "doesn't exist"},
@@ -162,24 +140,20 @@ func TestCheckOnline(t *testing.T) {
 		{"column wide enough", "orders", "id", "flakes", ""},
 		{"source never used", "old", "id", "ids", ""},
 		{"only negative ids", "negative", "id", "ids", ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := harness.WriteConfig(t, fmt.Sprintf(onlineConfig, server.Addr, name, tt.table, tt.column, tt.source))
-			got := runWith(t, "", "check", "--online", "--config", path)
 			if tt.want == "" {
-				assert.True(t, got.status == statusFine && !strings.Contains(got.out, ": error: "), "got %+v, want no error", got)
+				out := says(t, path, "check --online", statusFine)
+				assert.True(t, !strings.Contains(out, ": error: "), "%s, want no error", out)
 				return
 			}
-			holds(t, "the findings", got.out, path+":9:9: error: rule "+name+"."+tt.table+"."+tt.column)
-			holds(t, "the findings", got.out, tt.want)
-			assert.Equal(t, "status", got.status, statusFinding)
+			says(t, path, "check --online", statusFinding, path+":9:9: error: rule "+name+"."+tt.table+"."+tt.column, tt.want)
 		})
 	}
 }
 
-// TestCheckOnlineStoreBehind uses a key until it stands at 1001, as it would
-// after a restored backup of the store below a table that went on.
+// TestCheckOnlineStoreBehind uses a key until it stands at 1001, as behind a restored backup of the store.
 func TestCheckOnlineStoreBehind(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)
@@ -187,18 +161,12 @@ func TestCheckOnlineStoreBehind(t *testing.T) {
 	assert.Of(db.Exec("CREATE TABLE orders (id BIGINT PRIMARY KEY)")).Must(t)
 	config := fmt.Sprintf(onlineConfig, server.Addr, name, "orders", "id", "ids")
 	proxy := harness.StartProxy(t, config)
-	_, err := harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders () VALUES (NULL)")
-	assert.MustTrue(t, err != nil, "a form that is not filled was taken")
+	assert.Of(harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders () VALUES (NULL)")).Fails(t, "a form that is not filled", "")
 	assert.Of(harness.Open(t, server.Config(name), proxy.Addr("a")).Exec("INSERT INTO orders VALUES (NULL)")).Must(t)
 	path := harness.WriteConfig(t, config)
-	if got := runWith(t, "", "check", "--online", "--config", path); got.status != statusFine {
-		t.Errorf("before: got %+v", got)
-	}
+	says(t, path, "check --online", statusFine)
 	assert.Of(db.Exec("INSERT INTO orders VALUES (900000)")).Must(t)
-	got := runWith(t, "", "check", "--online", "--config", path)
-	assert.Equal(t, "status", got.status, statusFinding)
-	holds(t, "the finding", got.out, "at or below the greatest id 900000")
-	holds(t, "the finding", got.out, "set start: 900001")
+	says(t, path, "check --online", statusFinding, "at or below the greatest id 900000", "set start: 900001")
 }
 
 // TestCheckOnlineFileBehind looks at a file store while another process holds it.
@@ -226,30 +194,22 @@ rules: [{table: %s.orders, column: id, source: ids}]
 }
 
 func TestCheckOnlineWithoutAccount(t *testing.T) {
-	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
-	got := runWith(t, "", "check", "--online", "--config", path)
-	assert.Equal(t, "status", got.status, statusFinding)
-	holds(t, "the findings", got.out, path+":1:13: error: listener a: NOT checked: it has no account")
+	path := harness.WriteConfig(t, idle)
+	says(t, path, "check --online", statusFinding, path+":1:13: error: listener a: NOT checked: it has no account")
 }
 
 // TestCheckOnlineForeign: a server that is no MySQL is not asked with an account.
 func TestCheckOnlineForeign(t *testing.T) {
-	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, upstream_kind: middleware, account: {user: app}}]\n")
-	got := runWith(t, "", "check", "--online", "--config", path)
-	assert.Equal(t, "status", got.status, 0)
-	holds(t, "the findings", got.out, path+":1:13: warning: listener a: NOT checked: server 127.0.0.1:1 is asked over the connections of clients alone")
+	path := harness.WriteConfig(t, strings.Replace(idle, "}", ", upstream_kind: middleware, account: {user: app}}", 1))
+	says(t, path, "check --online", 0, path+":1:13: warning: listener a: NOT checked: server 127.0.0.1:1 is asked over the connections of clients alone")
 }
 
 func TestCheckOnlineServerUnreachable(t *testing.T) {
 	addr := harness.FreeAddr(t)
 	path := harness.WriteConfig(t, fmt.Sprintf(onlineConfig, addr, "shop", "orders", "id", "ids"))
-	got := runWith(t, "", "check", "--online", "--config", path)
-	assert.Equal(t, "status", got.status, statusFinding)
-	holds(t, "the listener's finding", got.out, path+":1:13: error: listener a: server "+addr)
-	holds(t, "the sources' finding", got.out, path+":4:3: error: mysql store ")
-	holds(t, "the sources' finding", got.out, "\n    2 times: source ids; source late\n")
-	holds(t, "the cause", got.out, "connection refused")
-	assert.True(t, !strings.Contains(got.out, "app:app"), "a password in %q", got.out)
+	out := says(t, path, "check --online", statusFinding, path+":1:13: error: listener a: server "+addr, path+":4:3: error: mysql store ",
+		"\n    2 times: source ids; source late\n", "connection refused")
+	assert.True(t, !strings.Contains(out, "app:app"), "a password in %q", out)
 }
 
 // TestFolderOfEverybody: check and serve both refuse to keep ids where everybody can write.
@@ -261,8 +221,66 @@ func TestFolderOfEverybody(t *testing.T) {
 	dir := filepath.Join(filepath.Dir(path), "data")
 	assert.Must(t, os.Mkdir(dir, 0o700))
 	assert.Must(t, os.Chmod(dir, 0o777))
-	got := runWith(t, "", "check", "--config", path)
-	assert.True(t, got.status == statusFinding && strings.Contains(got.out, "error: folder "+dir), "check: status %d: %s", got.status, got.out)
-	got = runWith(t, "", "serve", "--config", path)
+	says(t, path, "check", statusFinding, "error: folder "+dir)
+	got := runWith(t, "", "serve", "--config", path)
 	assert.True(t, got.status != 0 && strings.Contains(got.err, "folder "+dir+": everybody on this machine"), "serve: status %d: %s", got.status, got.err)
+}
+
+// TestCheckLayouts looks at layouts whose ids are not what an application may expect.
+func TestCheckLayouts(t *testing.T) {
+	for layout, want := range map[string]string{ // "" for no word about the layout
+		"41/10/12": "", "39x10ms/16/8": "",
+		"39x10ms/8seq/16worker": "warning: source ids: ids of layout 39x10ms/8seq/16worker are not consecutive",
+		"10worker/41/12seq":     "warning: source ids: ids of layout 10worker/41/12seq do not ascend",
+	} {
+		t.Run(layout, func(t *testing.T) {
+			out := says(t, harness.WriteConfig(t, idle+"sources: {ids: {snowflake: {worker: 1, layout: "+layout+"}}}\n"), "check", statusFine)
+			assert.True(t, strings.Contains(out, want) && (want != "" || !strings.Contains(out, "layout")), "%s, want %q", out, want)
+		})
+	}
+}
+
+// TestCheckScramble: check says what scrambled ids are not.
+func TestCheckScramble(t *testing.T) {
+	path := harness.WriteConfig(t, idle+"sources: {ids: {segment: {scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c}}}}\n")
+	says(t, path, "check", statusFine, "warning: source ids: scrambled ids ", "consecutive", "do not ascend")
+}
+
+// TestLayoutsReadAlike: what the configuration takes for a layout is one.
+func TestLayoutsReadAlike(t *testing.T) {
+	for _, layout := range []string{
+		"41/10/12", "41ms/10/12", "41/5+5/12", "39x10ms/8seq/16worker", "39x10ms/16worker/8seq", "16worker/8seq/39x10ms", "5+5worker/41/12seq",
+		"41/10", "41/10/12/1", "41/10/13", "41/0/12", "41/+5/12", "041/10/12", "41m/10/12", "41/10worker/12", "41/12seq/10", "12seq/41/12seq",
+		"41worker/10seq/12seq", "41/seq/10worker", "41/8s/16w", "w/q/1", "41/10/12seq", "20/33/10", "40worker/1seq/1", "41/012seq/10worker",
+	} {
+		_, err := snowflake.ParseLayout(layout)
+		_, configured := config.Parse("c.yaml", fmt.Appendf(nil, `listeners: [{name: a, listen: ":1", upstream: "h:1"}]
+sources: {ids: {snowflake: {worker: 1, layout: %q%s}}}
+`, layout, map[bool]string{true: ", datacenter: 1"}[strings.Contains(layout, "+")]), func(string) (string, bool) { return "", false })
+		assert.True(t, (err == nil) == (configured == nil), "%q: %v, in a configuration %v", layout, err, configured)
+	}
+}
+
+// TestCheckShards: check says when the listeners for shards are not one for each.
+func TestCheckShards(t *testing.T) {
+	const shard = "  - {name: %s, listen: 127.0.0.1:0, upstream: 127.0.0.1:%d, shard: {bits: %d, value: %d}}\n"
+	one := func(name string, server, bits, value int) string {
+		return fmt.Sprintf(shard, name, server, bits, value)
+	}
+	for _, tt := range []struct{ name, listeners, want string }{
+		{"all there", one("a", 1, 1, 0) + one("b", 2, 1, 1), ""},
+		{"two ways to one", one("a", 1, 1, 0) + one("b", 2, 1, 1) + one("c", 2, 1, 1), ""},
+		{"one twice", one("a", 1, 1, 0) + one("b", 2, 1, 0), "warning: listener b is for shard 0, as is listener a in line 2, which leads to another server"},
+		{"some missing", one("a", 1, 2, 0) + one("b", 2, 2, 3), "warning: of 4 shards, no listener here is for 1, 2: rows of those are refused"},
+		{"many missing", one("a", 1, 8, 0), "no listener here is for 1, 2, 3, 4, 5, ...:"},
+		{"two widths", one("a", 1, 1, 0) + one("b", 2, 1, 1) + one("c", 3, 2, 0), "warning: listener c tells 2 bits of shards apart, and listener a in line 2 tells 1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := says(t, harness.WriteConfig(t, "listeners:\n"+tt.listeners+`sources: {ids: {segment: {}}}
+rules: [{table: shop.orders, column: id, source: ids, gene: {column: k, bits: 8}}]
+`), "check", statusFine)
+			assert.True(t, strings.Contains(out, tt.want) && (tt.want != "" || !strings.Contains(out, "shard")), "%s, want %q", out, tt.want)
+		})
+	}
+	says(t, harness.WriteConfig(t, "listeners:\n"+one("a", 1, 1, 0)), "check", statusFine, "warning: listener a has a shard, and no rule on it has a gene")
 }

@@ -13,7 +13,7 @@ import (
 const explainConfig = "explain/testdata/rules.yaml"
 
 func TestExplain(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, sql string
 		status    int
 		want      []string // parts of the output
@@ -25,9 +25,7 @@ func TestExplain(t *testing.T) {
 		{"rows", "INSERT INTO shop.orders (id,a) VALUES (NULL,1),(7,2),(0,3)", 0, []string{
 			"2 of 3 rows", "VALUES (1,1),(7,2),(LAST_INSERT_ID(1)+1,3)",
 		}},
-		{"explicit", "INSERT INTO shop.orders (id) VALUES (7)", 0, []string{
-			"-- forwarded unchanged: every row brings its own id",
-		}},
+		{"explicit", "INSERT INTO shop.orders (id) VALUES (7)", 0, []string{"-- forwarded unchanged: every row brings its own id"}},
 		{"another table", "INSERT INTO shop.items (a) VALUES (1)", 0, []string{"forwarded unchanged: no rule for table items"}},
 		{"another kind", "SELECT 1", 0, []string{"forwarded unchanged: nothing a rule is concerned with"}},
 		{"refused form", "INSERT INTO shop.orders (a) SELECT f(1)", 1, []string{
@@ -140,8 +138,7 @@ func TestExplain(t *testing.T) {
 		{"block of other tables", "BEGIN NOT ATOMIC INSERT INTO shop.`it``em` VALUES (1); END", 0, []string{"forwarded unchanged"}},
 		{"no schema", "INSERT INTO orders (a) VALUES (1)", 0, []string{"--schema sets one"}},
 		{"nothing", " ; ", 0, nil},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runWith(t, tt.sql, "explain", "--verbose", "--config", explainConfig, "-")
 			assert.True(t, got.status == tt.status && got.err == "", "status %d, standard error %q", got.status, got.err)
@@ -171,17 +168,13 @@ func TestExplainOnline(t *testing.T) {
 	server := harness.MariaDB(t)
 	name := harness.Database(t, server)
 	db := harness.Open(t, server.Config(name), "")
-	for _, sql := range []string{
-		"CREATE TABLE orders (a INT, id BIGINT)", "CREATE TABLE nr_1 (nr INT)", "CREATE TABLE days (id DATE)",
-		"CREATE TABLE hidden (a INT, id BIGINT NOT NULL DEFAULT 0 INVISIBLE, b INT)",
-	} {
-		assert.Of(db.Exec(sql)).Must(t)
-	}
+	harness.MustExec(t, db, "CREATE TABLE orders (a INT, id BIGINT)", "CREATE TABLE nr_1 (nr INT)", "CREATE TABLE days (id DATE)",
+		"CREATE TABLE hidden (a INT, id BIGINT NOT NULL DEFAULT 0 INVISIBLE, b INT)")
 	path := harness.WriteConfig(t, strings.ReplaceAll(fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: app, password: app}}]
 sources: {ids: {segment: {}}}
 rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: id, source: ids}, {table: DB.days, column: id, source: ids}, {table: DB.gone, column: id, source: ids}, {table: DB.hidden, column: id, source: ids}]
 `, server.Addr), "DB", name))
-	tests := []struct {
+	for _, tt := range []struct {
 		sql    string
 		status int
 		want   string
@@ -193,8 +186,7 @@ rules: [{table: DB.orders, column: id, source: ids}, {table: "DB.nr_*", column: 
 		{"INSERT INTO nr_1 VALUES (0)", 0, "the table has no column id, and rule " + name + ".nr_*.id is a wildcard"},
 		{"INSERT INTO days (id) VALUES (0)", 1, "the type of column id cannot hold generated ids exactly"},
 		{"INSERT INTO gone VALUES (0)", 0, "forwarded unchanged: the server has no such table"},
-	}
-	for _, tt := range tests {
+	} {
 		got := runWith(t, "", "explain", "--online", "--config", path, "--schema", name, tt.sql)
 		assert.True(t, got.status == tt.status && strings.Contains(got.out, tt.want), "%s: got %+v, want %q", tt.sql, got, tt.want)
 	}
@@ -204,4 +196,16 @@ func TestExplainOnlineNeedsAccount(t *testing.T) {
 	got := runWith(t, "", "explain", "--online", "--config", explainConfig, "SELECT 1")
 	assert.Equal(t, "status", got.status, statusFinding)
 	holds(t, "standard error", got.err, "listener a has no account")
+}
+
+// TestExplainShard: explain says whether a listener takes a row, and names no key of a refused one.
+func TestExplainShard(t *testing.T) {
+	path := harness.WriteConfig(t, `listeners: [{name: even, listen: 127.0.0.1:0, upstream: 127.0.0.1:1, shard: {bits: 1, value: 0}}]
+sources: {ids: {segment: {}}}
+rules: [{table: shop.orders, column: id, source: ids, gene: {column: k, bits: 8}}]
+`)
+	explain := commands(t, path)
+	explain(statusFine, "the key must be of shard 0 of 2, which listener even is for", "explain", "--schema", "shop", "INSERT INTO orders (k) VALUES (1234)")
+	explain(statusFinding, "rule shop.orders.id: the key in column k is of shard 1 of 2, and listener even is for shard 0",
+		"explain", "--schema", "shop", "INSERT INTO orders (k) VALUES (1235)")
 }

@@ -7,11 +7,15 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"idproxy/cmd/idproxy/initial"
 	"idproxy/config"
@@ -77,9 +81,7 @@ func newShop(t *testing.T) *shop {
 
 func (s *shop) exec(t *testing.T, server int, statements ...string) {
 	t.Helper()
-	for _, text := range statements {
-		harness.MustExec(t, s.dbs[server], text)
-	}
+	harness.MustExec(t, s.dbs[server], statements...)
 }
 
 // TestInit: what is written of 300 tables on two servers says all of them, passes check, gives no
@@ -101,8 +103,7 @@ func TestInit(t *testing.T) {
 	holds(t, "a view", got.out, s.name+".v: a view")
 	holds(t, "a table that differs", got.out, s.name+".differs: the servers differ: column id INT on s0, id BIGINT on s1")
 	holds(t, "what may be hidden", got.out, "account 'starter'@'%' has no SELECT ON *.*")
-	shown := runWith(t, "", append(slices.Clone(s.args), "--proxies", "2", "-")...)
-	assert.True(t, shown.out == string(text), "on standard output is %q; in the file %q", shown.out, text)
+	assert.Equal(t, "on standard output", runWith(t, "", append(slices.Clone(s.args), "--proxies", "2", "-")...).out, string(text))
 	cfg := assert.Of(config.Load(path)).Must(t)
 	s.filled(t, cfg)
 	for _, c := range []struct {
@@ -113,23 +114,16 @@ func TestInit(t *testing.T) {
 		r := ruleOf(cfg, "s0", s.name, c.table)
 		assert.True(t, (r != nil) == c.filled && (r == nil || cfg.Source(r.Source).Segment.Start == c.start), "%s has rule %+v, want a start of %d", c.table, r, c.start)
 	}
-	r := ruleOf(cfg, "s1", s.name, "here")
-	assert.True(t, r == nil, "the table of one server has a rule on the other: %+v", r)
+	assert.Equal(t, "on the other server the table of one has rule", ruleOf(cfg, "s1", s.name, "here"), nil)
 	holds(t, "the wildcard for all but two", string(text), "  - {table: \""+s.name+".t_*\", column: id, source: ids_200k}      # 248 tables\n")
 	holds(t, "the wildcard for all but one", string(text), "  - {table: \""+s.name+".big_*\", column: nr, source: ids_200k}      # 39 tables\n")
-	if len(cfg.Rules) != 6 {
-		t.Fatalf("%d rules, want 2 wildcards, 3 tables in front of them and one of a listener: %s", len(cfg.Rules), string(text)[strings.Index(string(text), "rules:"):])
-	}
+	assert.MustTrue(t, len(cfg.Rules) == 6, "%d rules, want 2 wildcards, 3 tables in front of them and one of a listener: %s", len(cfg.Rules), text)
 
 	s.grant(t, got.out)
-	checked := runWith(t, "", "check", "--config", path)
-	assert.True(t, checked.status == statusFine, "check: %+v", checked)
-	if checked := runWith(t, "", "check", "--online", "--config", path); checked.status != statusFine || strings.Contains(checked.out, "leaves tables alone") || strings.Contains(checked.out, "not checked") {
-		t.Errorf("check --online: %d, %s%s", checked.status, checked.out, checked.err)
-	}
-
+	says(t, path, "check", statusFine)
+	checked := says(t, path, "check --online", statusFine)
+	assert.True(t, !strings.Contains(checked, "leaves tables alone") && !strings.Contains(checked, "not checked"), "check --online: %s", checked)
 	s.serves(t, string(text))
-
 	again := runWith(t, "", args...)
 	assert.True(t, again.status == statusFinding && strings.Contains(again.err, "is there already, and stays as it is"), "a file that is there: %+v", again)
 	counting := runWith(t, "", append(slices.Clone(s.args), "--integer-keys=false", "-")...)
@@ -147,12 +141,10 @@ func (s *shop) forced(t *testing.T, path string, args []string) {
 	got := runWith(t, "", append(args, "--force")...)
 	assert.True(t, got.status == statusFine, "--force: %+v", got)
 	holds(t, "of what was there", got.out, "What was there is "+path+".old now.\nleft out of what was there: ids:")
-	if old, err := os.ReadFile(path + ".old"); err != nil || string(old) != before {
-		t.Errorf("what was replaced is %q, %v", old, err)
-	}
-	text, err := os.ReadFile(path)
-	assert.True(t, err == nil && strings.Count(string(text), "\nadmin:") == 1, "%v, %s", err, text)
-	holds(t, "the file", string(text), "\nadmin: {listen: 127.0.0.1:9307} # of mine\n")
+	assert.Equal(t, "what was replaced", string(assert.Of(os.ReadFile(path+".old")).Must(t)), before)
+	text := string(assert.Of(os.ReadFile(path)).Must(t))
+	assert.Equal(t, "keys admin", strings.Count(text, "\nadmin:"), 1)
+	holds(t, "the file", text, "\nadmin: {listen: 127.0.0.1:9307} # of mine\n")
 }
 
 // filled compares each table of the servers with the rule that the file has for it.
@@ -167,8 +159,7 @@ func (s *shop) filled(t *testing.T, cfg *config.Config) {
 		assert.True(t, r != nil && r.Column == "nr", "big_%d has rule %+v", i, r)
 	}
 	for _, o := range odd {
-		r := ruleOf(cfg, "s0", s.name, o.table)
-		assert.True(t, r == nil, "%s, which is left out, has rule %+v", o.table, r)
+		assert.Equal(t, o.table+", which is left out, has rule", ruleOf(cfg, "s0", s.name, o.table), nil)
 	}
 }
 
@@ -236,12 +227,8 @@ func TestInitPartial(t *testing.T) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, server)
 			db := harness.Open(t, server.Config(name), "")
-			for _, sql := range []string{
-				"CREATE TABLE seen (id INT PRIMARY KEY)", "CREATE TABLE unseen (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER blind@'%' IDENTIFIED BY 'a secret of it'",
-				"GRANT SELECT ON " + name + ".seen TO blind@'%'", "GRANT INSERT ON " + name + ".unseen TO blind@'%'",
-			} {
-				harness.MustExec(t, db, sql)
-			}
+			harness.MustExec(t, db, "CREATE TABLE seen (id INT PRIMARY KEY)", "CREATE TABLE unseen (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER blind@'%' IDENTIFIED BY 'a secret of it'",
+				"GRANT SELECT ON "+name+".seen TO blind@'%'", "GRANT INSERT ON "+name+".unseen TO blind@'%'")
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER blind@'%'") })
 			got := runWith(t, "", "init", "--server", "a="+server.Addr, "--account", "blind", "--password-env", "INIT_PASSWORD", "--integer-keys", "-")
 			assert.Equal(t, "status", got.status, statusFinding)
@@ -277,8 +264,7 @@ func TestInitQuestions(t *testing.T) {
 	out, err = ask("idproxy\n", f)
 	assert.True(t, err == nil && f.user == "idproxy" && f.Proxies == 2, "%q, %v: %+v", out, err, f)
 	for _, in := range []string{"", "db0:3306\n", "db0:3306\n\nidproxy\nmany\n", "db0:3306\n\nidproxy\n0\n"} {
-		out, err := ask(in, &initFlags{Options: initial.Options{Listen: "127.0.0.1:3307"}})
-		assert.True(t, err != nil, "%q is taken: %q", in, out)
+		assert.Of(ask(in, &initFlags{Options: initial.Options{Listen: "127.0.0.1:3307"}})).Fails(t, fmt.Sprintf("%q", in), "")
 	}
 }
 
@@ -328,9 +314,7 @@ func TestInitSchemas(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "idproxy.yaml")
 			args := []string{"init", "--server", "a=" + server.Addr, "--account", servers.AppUser, "--password-env", "INIT_PASSWORD", "--schema", name, path, "--ca"}
-			if got := runWith(t, "", append(args, harness.Servers(t)[0].CA+"x")...); got.status != statusFinding {
-				t.Errorf("a CA that is not there: %+v", got)
-			}
+			assert.Equal(t, "a CA that is not there: status", runWith(t, "", append(args, harness.Servers(t)[0].CA+"x")...).status, statusFinding)
 			for _, others := range harness.Servers(t) {
 				if others != server {
 					got := runWith(t, "", append(args, others.CA)...)
@@ -341,11 +325,9 @@ func TestInitSchemas(t *testing.T) {
 			assert.MustTrue(t, got.status == statusFine, "%+v", got)
 			holds(t, "what it says", got.out, "only tables of schemas "+name+" were read")
 			cfg := assert.Of(config.Load(path)).Must(t)
-			if ruleOf(cfg, "a", name, "t") == nil || ruleOf(cfg, "a", other, "t") != nil || cfg.Listeners[0].UpstreamTLS.CA != server.CA || cfg.Listeners[0].UpstreamTLS.Mode != config.TLSRequired {
-				t.Errorf("rules %+v, listener %+v", cfg.Rules, cfg.Listeners[0])
-			}
-			checked := runWith(t, "", "check", "--online", "--config", path)
-			assert.True(t, checked.status == statusFine, "check --online: %+v", checked)
+			assert.True(t, ruleOf(cfg, "a", name, "t") != nil && ruleOf(cfg, "a", other, "t") == nil, "rules %+v", cfg.Rules)
+			assert.True(t, cfg.Listeners[0].UpstreamTLS.CA == server.CA && cfg.Listeners[0].UpstreamTLS.Mode == config.TLSRequired, "listener %+v", cfg.Listeners[0])
+			says(t, path, "check --online", statusFine)
 		})
 	}
 }
@@ -357,11 +339,8 @@ func TestInitStale(t *testing.T) {
 	server := harness.MySQL(t)
 	name := harness.Database(t, server)
 	db := harness.Open(t, server.Config(name), "")
-	harness.MustExec(t, db, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)")
-	harness.MustExec(t, db, "ANALYZE TABLE t")
-	harness.MustExec(t, db, "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
-	harness.MustExec(t, db, "INSERT INTO t VALUES (9000000)")
-	harness.MustExec(t, db, "DELETE FROM t")
+	harness.MustExec(t, db, "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY)", "ANALYZE TABLE t",
+		"SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()", "INSERT INTO t VALUES (9000000)", "DELETE FROM t")
 	got := runWith(t, "", "init", "--server", server.Addr, "--account", servers.AppUser, "--password-env", "INIT_PASSWORD", "--schema", name, "-")
 	holds(t, "the file", got.out, "start: 10000000}")
 }
@@ -377,5 +356,116 @@ func (s *shop) serves(t *testing.T, text string) {
 		id, err := harness.MustExec(t, db, "INSERT INTO t_3 (a) VALUES (5)").LastInsertId()
 		assert.True(t, err == nil && id >= 5_000_000 && !seen[id], "id %d, %v", id, err)
 		seen[id] = true
+	}
+}
+
+// TestInitGrantsKeepRights: the printed statements take no right away from the account that has them in
+// the form in which people write them.
+func TestInitGrantsKeepRights(t *testing.T) {
+	t.Setenv("INIT_PASSWORD", "a secret of it")
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name := harness.Database(t, server) + "_x"
+		root := harness.Open(t, server.Config(""), "")
+		exec := func(all ...string) {
+			for _, sql := range all {
+				harness.MustExec(t, root, sql)
+			}
+		}
+		t.Cleanup(func() { exec("DROP USER IF EXISTS owner@'%'", "DROP DATABASE "+name) })
+		exec("CREATE DATABASE "+name, "CREATE TABLE "+name+".t (id INT AUTO_INCREMENT PRIMARY KEY, a INT)",
+			"CREATE TABLE "+name+".only_unique (n INT NOT NULL UNIQUE)",
+			"CREATE USER owner@'%' IDENTIFIED BY 'a secret of it'", "GRANT ALL ON "+name+".* TO owner@'%'")
+		got := runWith(t, "", "init", "--server", "a="+server.Addr, "--account", "owner", "--password-env", "INIT_PASSWORD", "-")
+		assert.MustTrue(t, got.status == statusFine, "%+v", got)
+		holds(t, "a key that is unique alone", got.err, name+".only_unique: no AUTO_INCREMENT column and no primary key")
+		run := 0
+		for line := range strings.Lines(got.err) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "GRANT ") {
+				exec(line)
+				run++
+			}
+		}
+		assert.True(t, run >= 2, "%d statements in %s", run, got.err)
+		may := func() error {
+			c := server.Config(name)
+			c.User, c.Passwd = "owner", "a secret of it"
+			_, err := harness.Open(t, c, "").Exec("UPDATE t SET a = 1")
+			return err
+		}
+		assert.NoError(t, may(), "after the statements")
+		exec("GRANT SELECT ON `" + strings.ReplaceAll(name, "_", `\_`) + "`.* TO owner@'%'")
+		assert.Fails(t, "a grant of the other form takes no right away on this server: nothing was tested", may(), "")
+	})
+}
+
+// TestInitUnlikeServers: a table has one series, be its name in capitals on one server alone, and none
+// where an account may not see whether another server has it.
+func TestInitUnlikeServers(t *testing.T) {
+	t.Setenv("INIT_PASSWORD", "a secret of it")
+	folds := harness.StartServer(t, servers.MariaDB, servers.Options{LowerCase: 1})
+	plain := harness.MariaDB(t)
+	name := harness.Database(t, plain)
+	open := func(s *servers.Server) *sql.DB { return harness.Open(t, s.Config(""), "") }
+	t.Cleanup(func() {
+		for _, sql := range []string{"DROP USER half@'%'", "DROP DATABASE " + name + "Shop"} {
+			harness.MustExec(t, open(plain), sql)
+		}
+	})
+	for _, s := range []*servers.Server{plain, folds} {
+		for _, sql := range []string{
+			"CREATE DATABASE " + name + "Shop", "CREATE TABLE " + name + "Shop.Orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+			"CREATE USER half@'%' IDENTIFIED BY 'a secret of it'", "GRANT SELECT ON " + name + "Shop.* TO half@'%'",
+		} {
+			harness.MustExec(t, open(s), sql)
+		}
+	}
+	harness.MustExec(t, open(folds), "INSERT INTO "+name+"Shop.orders (id) VALUES (200000), (200001)")
+	args := []string{"init", "--server", "plain=" + plain.Addr, "--server", "folds=" + folds.Addr, "--account", "half", "--password-env", "INIT_PASSWORD"}
+	path := filepath.Join(t.TempDir(), "idproxy.yaml")
+	got := runWith(t, "", append(args, path)...)
+	assert.MustTrue(t, got.status == statusFine, "%+v", got)
+	cfg := assert.Of(config.Load(path)).Must(t)
+	assert.MustTrue(t, len(cfg.Rules) == 1 && cfg.Rules[0].Table == "Orders" && cfg.Rules[0].Listeners == nil, "rules %+v", cfg.Rules)
+	says(t, path, "check --online", statusFine)
+	text := assert.Of(os.ReadFile(path)).Must(t)
+	p := harness.StartProxy(t, strings.NewReplacer(`"127.0.0.1:3307"`, "127.0.0.1:0", `"127.0.0.1:3308"`, "127.0.0.1:0").Replace(string(text)))
+	for i, s := range []*servers.Server{plain, folds} {
+		db := harness.Open(t, s.Config(name+"Shop"), p.Addr([]string{"plain", "folds"}[i]))
+		assert.Of(harness.MustExec(t, db, "INSERT INTO "+[]string{"Orders", "oRDERS"}[i]+" (a) VALUES (1)").LastInsertId()).Equal(t, fmt.Sprintf("id of server %d", i), 500_000+int64(i))
+	}
+
+	harness.MustExec(t, open(folds), "REVOKE SELECT ON "+name+"Shop.* FROM half@'%'")
+	got = runWith(t, "", append(args, "-")...)
+	assert.Equal(t, "status", got.status, statusFinding)
+	holds(t, "what is hidden on one server", got.err, fmt.Sprintf("left out: %sShop.Orders: folds may have it, too, and account 'half'@'%%' cannot see that: GRANT SELECT ON `%[1]sShop`.* TO 'half'@'%%' there", name))
+}
+
+// TestInitIsInterrupted: someone at a terminal may leave at each question, and sees what is typed again.
+func TestInitIsInterrupted(t *testing.T) {
+	program := assert.Of(harness.BuildPlain()).Must(t)
+	for _, question := range []struct {
+		args []string
+		asks string
+	}{{nil, "Server of shard0"}, {[]string{"--server", "127.0.0.1:1", "--account", "a"}, "Password of account"}} {
+		c := exec.CommandContext(t.Context(), program, append([]string{"init"}, append(question.args, filepath.Join(t.TempDir(), "x.yaml"))...)...)
+		tty := assert.Of(pty.Start(c)).Must(t)
+		defer tty.Close()
+		var screen strings.Builder
+		for buffer := make([]byte, 4096); !strings.Contains(screen.String(), question.asks); {
+			n, err := tty.Read(buffer)
+			screen.Write(buffer[:n])
+			assert.MustTrue(t, err == nil, "it asks nothing: %v, %q", err, &screen)
+		}
+		assert.Of(tty.Write([]byte{3})).Must(t)
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		select {
+		case <-ended:
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("%q: it does not end", question.asks)
+		}
+		state, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+		assert.True(t, err == nil && state.Lflag&unix.ECHO != 0, "%q: what is typed is not seen any more: %v", question.asks, err)
+		assert.True(t, c.ProcessState.ExitCode() == statusFinding, "%q: it ended by %v", question.asks, c.ProcessState)
 	}
 }

@@ -98,9 +98,8 @@ func TestEachCommandHasJSON(t *testing.T) {
 			walk(below)
 		}
 		_, facts := printed[c.CommandPath()]
-		if has := c.Flags().Lookup("json") != nil || c.InheritedFlags().Lookup("json") != nil; !c.HasSubCommands() && has != facts {
-			t.Errorf("%s: --json %v, facts %v", c.CommandPath(), has, facts)
-		}
+		has := c.Flags().Lookup("json") != nil || c.InheritedFlags().Lookup("json") != nil
+		assert.True(t, c.HasSubCommands() || has == facts, "%s: --json %v, facts %v", c.CommandPath(), has, facts)
 	}
 	walk(commandLine(streams{}))
 }
@@ -131,9 +130,7 @@ func TestExplainJSON(t *testing.T) {
 		var one, want any
 		assert.Must(t, json.Unmarshal(all.Statements[0], &one))
 		assert.Must(t, json.Unmarshal([]byte(tt.want), &want))
-		if !reflect.DeepEqual(one, want) {
-			t.Errorf("%s: %s, want %s", tt.sql, all.Statements[0], tt.want)
-		}
+		assert.True(t, reflect.DeepEqual(one, want), "%s: %s, want %s", tt.sql, got.out, tt.want)
 	}
 	got := runWith(t, "", "explain", "--json", "--config", explainConfig, "")
 	assert.True(t, got.status == statusFine && strings.Contains(got.out, `"statements": []`), "of nothing: %+v", got)

@@ -30,6 +30,20 @@ func runWith(t testing.TB, in string, args ...string) ran {
 	return ran{status, out.String(), errs.String()}
 }
 
+// says runs idproxy with a configuration, and requires its status and each word in its standard output.
+func says(t *testing.T, path, args string, status int, words ...string) (out string) {
+	t.Helper()
+	got := runWith(t, "", append(strings.Fields(args), "--config", path)...)
+	assert.True(t, got.status == status, "%s: status %d, want %d: %s%s", args, got.status, status, got.out, got.err)
+	for _, word := range words {
+		holds(t, args, got.out, word)
+	}
+	return got.out
+}
+
+// idle is a configuration with a listener in front of no server.
+const idle = "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n"
+
 // askedListener is a configuration's listener in front of a server that check can ask.
 func askedListener(t testing.TB) string {
 	t.Helper()
@@ -38,8 +52,8 @@ func askedListener(t testing.TB) string {
 
 func TestStatuses(t *testing.T) {
 	t.Chdir(t.TempDir()) // no ./idproxy.yaml here
-	good := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
-	tests := []struct {
+	good := harness.WriteConfig(t, idle)
+	for _, tt := range []struct {
 		name   string
 		args   []string
 		status int
@@ -81,8 +95,7 @@ func TestStatuses(t *testing.T) {
 		{"missing file", []string{"check", "--config", "gone.yaml"}, statusFinding, "", "gone.yaml"},
 		{"serve with a missing file", []string{"serve", "--config", "gone.yaml"}, statusFinding, "", "gone.yaml"},
 		{"explain with a missing file", []string{"explain", "--config", "gone.yaml", "x"}, statusFinding, "", "gone.yaml"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := runWith(t, "", tt.args...)
 			assert.Equal(t, "status", got.status, tt.status)
@@ -99,12 +112,8 @@ func TestHelp(t *testing.T) {
 		if c.Name() == "completion" || c.Name() == "help" {
 			return
 		}
-		if c.Short == "" || c.RunE == nil && c.Run == nil {
-			t.Errorf("%s: no line, or nothing to run", c.CommandPath())
-		}
-		if !c.HasSubCommands() && !strings.Contains(c.Example, "  idproxy "+strings.TrimPrefix(c.CommandPath(), "idproxy ")) {
-			t.Errorf("%s: no example of it in %q", c.CommandPath(), c.Example)
-		}
+		assert.True(t, c.Short != "" && (c.RunE != nil || c.Run != nil), "%s: no line, or nothing to run", c.CommandPath())
+		assert.True(t, c.HasSubCommands() || strings.Contains(c.Example, "  idproxy "+strings.TrimPrefix(c.CommandPath(), "idproxy ")), "%s: no example of it in %q", c.CommandPath(), c.Example)
 		for _, below := range c.Commands() {
 			walk(below)
 		}
@@ -119,8 +128,7 @@ func holds(t *testing.T, what, text, part string) {
 }
 
 func TestDefaultConfigFile(t *testing.T) {
-	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
-	t.Chdir(filepath.Dir(path))
+	t.Chdir(filepath.Dir(harness.WriteConfig(t, idle)))
 	got := runWith(t, "", "check")
 	assert.True(t, got.status == statusFine && strings.Contains(got.out, "fine (listeners 1"), "got %+v", got)
 }

@@ -27,8 +27,7 @@ func TestServeNamesPortInUse(t *testing.T) {
 }
 
 func TestServeStopsInGoodOrder(t *testing.T) {
-	path := harness.WriteConfig(t, "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n")
-	log := serveUntilListening(t, path)()
+	log := serveUntilListening(t, harness.WriteConfig(t, idle))()
 	holds(t, "the log", log, "msg=listening listen=127.0.0.1:")
 	holds(t, "the log", log, "msg=stopped")
 }
@@ -37,15 +36,9 @@ func TestServeStopsInGoodOrder(t *testing.T) {
 func TestServeTakesLeave(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		schema := harness.Database(t, server)
-		root := server.Config(schema)
-		root.User, root.Passwd = servers.RootUser, servers.RootPassword
-		db := harness.Open(t, root, "")
-		for _, text := range []string{
-			"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'",
-			"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON " + schema + ".* TO caller@'%'",
-		} {
-			harness.MustExec(t, db, text)
-		}
+		db := harness.Root(t, server, schema)
+		harness.MustExec(t, db, "CREATE TABLE t (id INT PRIMARY KEY, a INT)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON "+schema+".* TO guest@'%'",
+			"CREATE USER caller@'%' IDENTIFIED BY 'caller'", "GRANT SELECT, INSERT ON "+schema+".* TO caller@'%'")
 		t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%', caller@'%'") })
 		before := harness.Lost(t, db, "guest")
 		p := harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: guest, password: guest}}]
@@ -73,8 +66,7 @@ func TestServeRefusesBadFile(t *testing.T) {
 	}
 }
 
-// serveUntilListening runs serve and returns, once it listens, what stops it
-// and returns its log.
+// serveUntilListening runs serve and returns, once it listens, what stops it and returns its log.
 func serveUntilListening(t *testing.T, path string) (stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

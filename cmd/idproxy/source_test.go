@@ -6,19 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"idproxy/cmd/idproxy/admin"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 )
 
-const sourcesConfig = `
-listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
-stores: {local: {file: {dir: ./ids}}, several: {mysql: {dsns: ["u@tcp(127.0.0.1:1)/d", "u@tcp(127.0.0.1:2)/d"]}}}
+const sourcesConfig = idle + `stores: {local: {file: {dir: ./ids}}, several: {mysql: {dsns: ["u@tcp(127.0.0.1:1)/d", "u@tcp(127.0.0.1:2)/d"]}}}
 sources:
   order_id: {segment: {store: local, key: orders, start: 5}}
   each: {segment: {store: local, key: "ids_{table}"}}
@@ -70,8 +69,7 @@ func TestSourceSet(t *testing.T) {
 	assert.True(t, len(s) == 4 && *s[0].Next == 160 && *s[0].Used && len(s[1].Series) == 1 && *s[1].Series[0].Next == 150 && s[2].Error != "" && *s[3].Worker == 3<<5|7, "list %+v", s)
 	holds(t, "show of a source whose store is down", idproxy(statusFinding, "source", "show", "ticket").out, "refused")
 	holds(t, "show of series", idproxy(statusFine, "source", "show", "each").out, "ids_x: next 150")
-	lines := strings.Count(idproxy(statusFine, "source", "list").out, "\n")
-	assert.True(t, lines == 5, "source list has %d lines, want a head and one for each source", lines)
+	assert.Equal(t, "lines of source list, a head and one for each source", strings.Count(idproxy(statusFine, "source", "list").out, "\n"), 5)
 	for line := range strings.Lines(idproxy(statusFinding, "check", "--online").out) { // each server of a store says why it does not answer
 		assert.True(t, strings.HasPrefix(line, path+":"), "check --online: %q names no place", line)
 	}
@@ -84,31 +82,91 @@ func TestDecode(t *testing.T) {
 		"  hidden: {segment: {store: local, key: hid, scramble: {key: 2b7e151628aed2a6abf7158809cf4f3c, bits: 53}}}\nrules:", 1))
 	id := uint64(1000)<<22 | 3<<17 | 7<<12 | 9
 	for _, tt := range []struct {
-		args   []string
-		want   []string
+		args   string
 		status int
+		want   []string
 	}{
-		{[]string{"event_id", strconv.FormatUint(id, 10)}, []string{"2024-01-01T00:00:01.000Z", "datacenter  3", "worker      7", "sequence    9"}, statusFine},
-		{[]string{"event_id", strconv.FormatUint(id, 10), "--json"}, []string{`"time": "2024-01-01T00:00:01Z"`, `"worker": 7`}, statusFine},
-		{[]string{"order_id", "7"}, []string{"key         orders", "not reserved yet"}, statusFine},
-		{[]string{"order_id", "1000"}, []string{
+		{fmt.Sprint("event_id ", id), statusFine, []string{"2024-01-01T00:00:01.000Z", "datacenter  3", "worker      7", "sequence    9"}},
+		{fmt.Sprint("event_id --json ", id), statusFine, []string{`"time": "2024-01-01T00:00:01Z"`, `"worker": 7`}},
+		{"order_id 7", statusFine, []string{"key         orders", "not reserved yet"}},
+		{"order_id 1000", statusFine, []string{
 			"gene        232, of rule shop.orders.id: id % 256 = user_id % 256; above it 3\n",
 			"gene        8, of rule shop.names.nr: nr % 16 = CRC32(name) % 16; above it 62\n",
-		}, statusFine},
-		{[]string{"order_id", "1000", "--json"}, []string{`"gene": 232`, `"body": 3`, `"rule": "shop.names.nr"`}, statusFine},
-		{[]string{"hidden", "8930610991045064"}, []string{"number      2\n", "key         hid~53~99de1e5358233011, which stands at 0: the id was not reserved yet"}, statusFine},
-		{[]string{"hidden", "8930610991045064", "--json"}, []string{`"number": 2,`}, statusFine},
-		{[]string{"hidden", "8930610"}, []string{""}, statusFinding},
-		{[]string{"each", "7"}, []string{"key         ids_{table}: each table has a series of its own"}, statusFine},
-		{[]string{"ticket", "3000000"}, []string{"number 2 of dsns", "where it stands is not known: ", "connection refused"}, statusFinding},
-		{[]string{"ticket", "3000000", "--json"}, []string{`"server": 2`, `"error": "`}, statusFinding},
+		}},
+		{"order_id 1000 --json", statusFine, []string{`"gene": 232`, `"body": 3`, `"rule": "shop.names.nr"`}},
+		{"hidden 8930610991045064", statusFine, []string{"number      2\n", "key         hid~53~99de1e5358233011, which stands at 0: the id was not reserved yet"}},
+		{"hidden 8930610991045064 --json", statusFine, []string{`"number": 2,`}},
+		{"hidden 8930610", statusFinding, []string{""}},
+		{"each 7", statusFine, []string{"key         ids_{table}: each table has a series of its own"}},
+		{"ticket 3000000", statusFinding, []string{"number 2 of dsns", "where it stands is not known: ", "connection refused"}},
+		{"ticket 3000000 --json", statusFinding, []string{`"server": 2`, `"error": "`}},
 	} {
-		got := runWith(t, "", append([]string{"decode", "--config", path}, tt.args...)...)
-		for _, want := range tt.want {
-			holds(t, strings.Join(tt.args, " "), got.out, want)
-		}
-		assert.Equal(t, fmt.Sprintf("%q: status", tt.args), got.status, tt.status)
+		says(t, path, "decode "+tt.args, tt.status, tt.want...)
 	}
-	got := runWith(t, "", "decode", "--config", path, "event_id", "9223372036854775808")
-	assert.True(t, got.status == statusFinding, "an id of 64 bits: %+v", got)
+	says(t, path, "decode event_id 9223372036854775808", statusFinding)
+}
+
+// TestSourceShowServerOut: a source is not called fine while one of the servers behind it is out.
+func TestSourceShowServerOut(t *testing.T) {
+	both := harness.Servers(t)
+	names := []string{harness.Database(t, both[0]), harness.Database(t, both[1])}
+	dsns := []string{both[0].DSN(names[0]), both[1].DSN(names[1])}
+	config := func(second string) string {
+		return harness.WriteConfig(t, idle+fmt.Sprintf("stores: {several: {mysql: {dsns: [%q, %q]}}}\nsources: {ticket: {segment: {store: several}}}\n", dsns[0], second))
+	}
+	path := config(dsns[1])
+	says(t, path, "source set ticket 100", statusFine)
+	says(t, path, "source show ticket", statusFine)
+	path = config("app:app@tcp(127.0.0.1:1)/" + names[1])
+	says(t, path, "source show ticket", statusFinding, "127.0.0.1:1", "state   not all of its servers are used")
+	says(t, path, "source show ticket --json", statusFinding, "127.0.0.1:1")
+}
+
+// TestSeries makes and tunes series with commands. A proxy obeys, and the history and decode say that
+// it took the range.
+func TestSeries(t *testing.T) {
+	s := harness.MariaDB(t)
+	name := harness.Database(t, s)
+	direct := harness.Open(t, s.Config(name), "")
+	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	config := fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
+stores: {main: {mysql: {dsn: %q}}, local: {file: {dir: ./ids}}}
+sources: {order_id: {segment: {store: main, key: orders}}, each: {segment: {store: main, key: "ids_{table}"}}, near: {segment: {store: local}}}
+rules: [{table: %s.t, column: id, source: order_id}]
+`, s.Addr, harness.StoreDSN(s, name), name)
+	path := harness.WriteConfig(t, config)
+	idproxy := commands(t, path)
+	idproxy(statusFine, "next         0, never used\nstep         1000, configured", "source", "describe", "order_id")
+	idproxy(statusFinding, "idproxy source create makes it", "source", "set", "order_id", "--step", "7")
+	idproxy(statusFine, "key orders was made, begins above the greatest id of its tables", "source", "create", "order_id")
+	idproxy(statusFinding, "there is a key orders already", "source", "create", "order_id")
+	idproxy(statusFine, `order_id: key orders is tuned to step 50, step_policy fixed, "orders"`, "source", "set", "order_id", "--step", "50", "--policy", "fixed", "--description", "orders")
+	idproxy(statusFine, "step         50, in the store\nmax_step     1000000, configured\nstep_policy  fixed, in the store\ndescription  orders", "source", "describe", "order_id")
+	idproxy(statusFine, "key refunds was made, begins at 1", "source", "create", "refunds", "--store", "main", "--step", "9")
+	idproxy(statusFine, "\"stored\": [\n    \"step\"\n  ]", "source", "describe", "refunds", "--store", "main", "--json")
+	idproxy(statusUsage, "--key", "source", "set", "each", "--step", "9")
+	idproxy(statusFine, "key ids_t was made, begins at 40", "source", "create", "each", "40", "--key", "ids_t")
+	idproxy(statusFine, "key near was made", "source", "create", "near", "--step", "9")
+	idproxy(statusFine, "step         9, in the store", "source", "describe", "near")
+	for _, wrong := range [][]string{
+		{"set", "order_id"},
+		{"set", "order_id", "--step", "90", "--max-step", "80"},
+		{"set", "order_id", "--policy", "march"},
+		{"set", "order_id", "--step", "9000000000"},
+		{"history", "order_id", "--limit", "0"},
+	} {
+		idproxy(statusUsage, "", append([]string{"source"}, wrong...)...)
+	}
+
+	p := harness.StartProxy(t, config)
+	harness.MustExec(t, harness.Open(t, s.Config(name), p.Addr("a")), "INSERT INTO t (a) VALUES (1), (2)")
+	assert.Equal(t, "behind a range of 50 the key stands at", harness.Count(t, direct, "SELECT max_id FROM idproxy_segment WHERE biz_tag = 'orders'"), 51)
+	var h admin.History
+	assert.Must(t, json.Unmarshal([]byte(idproxy(statusFine, "", "source", "history", "order_id", "--id", "2", "--json")), &h))
+	assert.True(t, len(h.Ranges) == 1 && h.Ranges[0].First == 1 && h.Ranges[0].Last == 50 && strings.Contains(h.Ranges[0].By, ":") && time.Since(h.Ranges[0].At).Abs() <= time.Hour, "history %+v", h)
+	idproxy(statusFine, "FIRST  LAST  TAKEN", "source", "history", "order_id")
+	idproxy(statusFine, "taken by    "+h.Ranges[0].By+" at ", "decode", "order_id", "2")
+	out := idproxy(statusFine, "", "decode", "order_id", "51")
+	assert.True(t, !strings.Contains(out, "taken by"), "an id that was not reserved: %s", out)
+	idproxy(statusFine, "order_id: key orders moved from 51 to 900\norder_id: key orders is tuned to what the configuration says", "source", "set", "order_id", "900", "--step", "0", "--policy", "", "--description", "")
 }

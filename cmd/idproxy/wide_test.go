@@ -46,11 +46,7 @@ func TestWideColumns(t *testing.T) {
 					continue
 				}
 			}
-			for _, text := range []string{
-				"DROP TABLE IF EXISTS t, d", "CREATE TABLE t (a INT, id BIGINT PRIMARY KEY, pid " + tt.pid + ")", "CREATE TABLE d (a INT, oid " + tt.oid + ")",
-			} {
-				assert.Of(db.Exec(text)).Must(t)
-			}
+			harness.MustExec(t, db, "DROP TABLE IF EXISTS t, d", "CREATE TABLE t (a INT, id BIGINT PRIMARY KEY, pid "+tt.pid+")", "CREATE TABLE d (a INT, oid "+tt.oid+")")
 			got := runWith(t, "", "check", "--online", "--config", path)
 			wrong := strings.Contains(got.out, ": error: ") || strings.Contains(got.out, ": warning: ")
 			assert.True(t, wrong == (tt.check != "") && strings.Contains(got.out, tt.check), "%s, %s: check says %q, want %q", tt.pid, tt.oid, got.out, tt.check)

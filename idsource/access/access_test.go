@@ -24,16 +24,13 @@ func TestUsers(t *testing.T) {
 	ann, bob := u.Bearing("of-ann"), u.Bearing("of-bob")
 	assert.MustTrue(t, ann != nil && ann.Name == "ann" && bob != nil && u.Bearing("of-") == nil && u.Bearing("") == nil, "by tokens: %v, %v", ann, bob)
 	for key, want := range map[string]bool{"orders": true, "app:x": true, "order": false, "orders2": false} {
-		if ann.May(key) != want || !bob.May(key) {
-			t.Errorf("may ask for %s: ann %v, bob %v", key, ann.May(key), bob.May(key))
-		}
+		assert.True(t, ann.May(key) == want && bob.May(key), "may ask for %s: ann %v, bob %v", key, ann.May(key), bob.May(key))
 	}
 	assert.True(t, u.Still(ann) == ann, "ann is no longer ann")
 	u.Replace([]User{{Name: "ann", Secret: DigestOf("of-ann"), Most: 7}, {Name: "bob", Secret: DigestOf("another")}})
 	now := u.Still(ann)
 	assert.True(t, now != nil && now.Most == 7, "ann has other rights, and is %v", now)
-	now = u.Still(bob)
-	assert.True(t, now == nil, "bob has another secret, and is %v", now)
+	assert.Equal(t, "bob, who has another secret,", u.Still(bob), nil)
 	u.Replace(nil)
 	assert.True(t, u.Still(ann) == nil && u.Bearing("of-ann") == nil && u.Named("ann", "of-ann") == nil, "ann is still there")
 }
@@ -58,12 +55,9 @@ func TestRate(t *testing.T) {
 		assert.LessOrEqual(t, "another user has to wait for", r.Take(&User{Name: "other", Rate: 100}, 5000), 0)
 		assert.LessOrEqual(t, "one without a rate has to wait for", r.Take(&User{Name: "free"}, 1<<40), 0)
 		time.Sleep(10 * time.Millisecond)
-		if wait := ask(1000); wait > 0 { // more than a second's: he pays for it afterwards
-			t.Errorf("many at once have to wait for %v", wait)
-		}
-		if wait := ask(1); wait != 10*time.Second {
-			t.Errorf("behind them one has to wait for %v, want 10s", wait)
-		}
+		wait := ask(1000)
+		assert.True(t, wait <= 0, "many at once have to wait for %v", wait) // more than a second's: he pays for it afterwards
+		assert.Equal(t, "behind them one has to wait for", ask(1), 10*time.Second)
 		r.GiveBack(u, 1000)
 		had -= 1000
 		assert.LessOrEqual(t, "behind ids that were not given one has to wait for", ask(1), 0)
@@ -99,7 +93,5 @@ func TestNotes(t *testing.T) {
 	}
 	users, errs := OfNotes(notes)
 	assert.True(t, reflect.DeepEqual(users, []User{ann, bob}) && len(errs) == 5, "%+v, %v", users, errs)
-	if strings.Contains(ann.Note(), "of-ann") {
-		t.Errorf("the secret is in %s", ann.Note())
-	}
+	assert.True(t, !strings.Contains(ann.Note(), "of-ann"), "the secret is in %s", ann.Note())
 }

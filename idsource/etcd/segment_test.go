@@ -67,15 +67,10 @@ func TestStore(t *testing.T) {
 	s := newServer(t)
 	st, other := newStore(t, s), newStore(t, s)
 	ctx := t.Context()
-	if _, _, err := st.Reserve(ctx, ask("k", 5)); !errors.Is(err, idsource.ErrNoKey) {
-		t.Errorf("Reserve of a key that is not there: %v", err)
-	}
+	assert.ErrorIs(t, "Reserve of a key that is not there", sourcetest.ErrorOf(st.Reserve(ctx, ask("k", 5))), idsource.ErrNoKey)
 	assert.Of(st.Position(ctx, "k")).Equal(t, "Position of a key that is not there", idsource.Position{})
-	for _, next := range []uint64{100, 50} {
-		assert.Must(t, st.Advance(ctx, "k", next))
-	}
-	p, _ := st.Position(ctx, "k")
-	assert.True(t, p == (idsource.Position{Next: 100}), "Position %+v, want 100, never used", p)
+	assert.Must(t, errors.Join(st.Advance(ctx, "k", 100), st.Advance(ctx, "k", 50)))
+	assert.Of(st.Position(ctx, "k")).Equal(t, "Position", idsource.Position{Next: 100})
 	for i, st := range []*Store{st, other, other, st, st} { // in turn: what each remembers is old
 		lo, hi, err := st.Reserve(ctx, ask("k", 5))
 		want := uint64(100 + 5*i)
@@ -83,20 +78,16 @@ func TestStore(t *testing.T) {
 	}
 	assert.Of(st.GiveBack(ctx, "k", 118, 120)).Equal(t, "GiveBack of ids that are not the newest", false)
 	assert.Of(other.GiveBack(ctx, "k", 122, 125)).Equal(t, "GiveBack", true)
-	high := ask("k", 1)
-	high.High = 123
+	high, full := ask("k", 1), ask("k", 3)
+	high.High, full.Last = 123, 123
 	_, _, err := st.Reserve(ctx, high)
 	e, ok := errors.AsType[*idsource.WentBackError](err)
 	assert.True(t, ok && e.Next == 122, "Reserve below what is known: %v, want a WentBackError", err)
-	full := ask("k", 3)
-	full.Last = 123
 	_, _, err = other.Reserve(ctx, full)
-	if e, ok := errors.AsType[*idsource.FullError](err); !ok || e.Next != 122 {
-		t.Errorf("Reserve beyond the last id: %v, want a FullError", err)
-	}
+	f, ok := errors.AsType[*idsource.FullError](err)
+	assert.True(t, ok && f.Next == 122, "Reserve beyond the last id: %v, want a FullError", err)
 	assert.Must(t, st.Set(ctx, "k", 7))
-	p, _ = other.Position(ctx, "k")
-	assert.True(t, p == (idsource.Position{Next: 7, Used: true}), "Position %+v, want 7", p)
+	assert.Of(other.Position(ctx, "k")).Equal(t, "Position", idsource.Position{Next: 7, Used: true})
 	keys, err := st.Keys(ctx)
 	assert.True(t, err == nil && slices.Equal(keys, []string{"k"}), "Keys %q, %v", keys, err)
 	assert.Of(st.c.Put(ctx, prefix+"odd", "12")).Must(t)
@@ -107,65 +98,8 @@ func TestStore(t *testing.T) {
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	ctx, stop := context.WithCancel(context.Background())
-	var mu sync.Mutex
-	var all []uint64
-	failed := 0
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
-	for range 4 {
-		src := newSegment(t, newStore(t, s), idsource.DefaultWait)
-		wg.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				ids := make([]uint64, 1+n%5)
-				err := src.Fill(context.Background(), ids, 1)
-				mu.Lock()
-				switch {
-				case err == nil:
-					all = append(all, ids...)
-				case errors.Is(err, idsource.StoreDown):
-					failed++
-				default:
-					t.Errorf("Fill: %v", err)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	until := func(what string, done func() bool) {
-		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			mu.Lock()
-			ok := done()
-			mu.Unlock()
-			if ok {
-				return
-			}
-			assert.MustTrue(t, !time.Now().After(end), "for a minute %s", what)
-		}
-	}
-	for round := range 3 {
-		mu.Lock()
-		before, refused := len(all), failed
-		mu.Unlock()
-		until("no ids came", func() bool { return len(all) > before+100 })
-		again(t, s, func() error {
-			if round == 1 { // for so long that a Fill gives up
-				until("no Fill failed", func() bool { return failed > refused })
-			}
-			return nil
-		})
-	}
-	mu.Lock()
-	after := len(all)
-	mu.Unlock()
-	until("no ids came after the last restart", func() bool { return len(all) > after+100 })
-	stop()
-	wg.Wait()
-	slices.Sort(all)
-	assert.True(t, len(slices.Compact(slices.Clone(all))) == len(all), "an id came twice")
-	t.Logf("%d ids, %d refusals", len(all), failed)
+	source := func() idsource.Series { return newSegment(t, newStore(t, s), idsource.DefaultWait) }
+	sourcetest.Killed(t, source, func() { assert.Must(t, s.Kill()) }, func() { assert.Must(t, s.Start(t.Context())) })
 }
 
 // TestRestored puts an old copy of the data back. A process that ran refuses by
@@ -177,12 +111,10 @@ func TestRestored(t *testing.T) {
 	src := newSegment(t, st, idsource.DefaultWait)
 	ids := make([]uint64, 30)
 	fill := func() (err error) {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		assert.Until(t, "the client has found the restarted server", func() bool {
 			err = src.Fill(t.Context(), ids, 1)
-			if !errors.Is(err, idsource.StoreDown) || strings.Contains(err.Error(), "went back") {
-				break // otherwise the client has not found the restarted server again yet
-			}
-		}
+			return !errors.Is(err, idsource.StoreDown) || strings.Contains(err.Error(), "went back")
+		})
 		return err
 	}
 	assert.Must(t, fill())
@@ -202,12 +134,10 @@ func TestRestored(t *testing.T) {
 	}
 	assert.True(t, err != nil && strings.Contains(err.Error(), "went back"), "a process that ran: %v, want a refusal", err)
 	fresh := newSegment(t, newStore(t, s), time.Minute)
-	err = fresh.Admit(t.Context(), "shop.orders.id", highest)
-	assert.True(t, errors.Is(err, idsource.Behind), "Admit of a new process: %v, want kind Behind", err)
+	assert.ErrorIs(t, "Admit of a new process", fresh.Admit(t.Context(), "shop.orders.id", highest), idsource.Behind)
 	// The control: nothing else stops it.
-	if err := fresh.Fill(t.Context(), ids, 1); err != nil || ids[0] > highest {
-		t.Errorf("without Admit: ids from %d on, %v: was the data restored?", ids[0], err)
-	}
+	err = fresh.Fill(t.Context(), ids, 1)
+	assert.True(t, err == nil && ids[0] <= highest, "without Admit: ids from %d on, %v: was the data restored?", ids[0], err)
 }
 
 // TestOtherCluster finds positions that were written in another cluster, as a
@@ -226,11 +156,9 @@ func TestOtherCluster(t *testing.T) {
 	again(t, s, s.Renew)
 	st = newStore(t, s)
 	assert.Of(st.c.Put(t.Context(), prefix+"k", old)).Must(t)
-	_, perr := st.Position(t.Context(), "k")
-	_, _, rerr := st.Reserve(t.Context(), ask("k", 1))
-	for _, err := range []error{perr, rerr, st.Advance(t.Context(), "k", 400)} {
-		assert.True(t, err != nil && strings.Contains(err.Error(), "snapshot"), "%v, want a refusal that tells of a snapshot", err)
-	}
+	assert.Of(st.Position(t.Context(), "k")).Fails(t, "Position", "snapshot")
+	assert.Fails(t, "Reserve", sourcetest.ErrorOf(st.Reserve(t.Context(), ask("k", 1))), "snapshot")
+	assert.Fails(t, "Advance", st.Advance(t.Context(), "k", 400), "snapshot")
 	assert.Must(t, st.Advance(t.Context(), "k", 600))
 	lo, _, err := st.Reserve(t.Context(), ask("k", 1))
 	assert.True(t, lo == 600 && err == nil, "after the key was moved: %d, %v, want 600", lo, err)
@@ -238,8 +166,7 @@ func TestOtherCluster(t *testing.T) {
 	assert.True(t, now != old, "the key still says %s", now)
 }
 
-// TestOneRoundTrip counts revisions: a range is one write, and nothing else is
-// written.
+// TestOneRoundTrip counts revisions: a range is one write, and nothing else is written.
 func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -247,11 +174,9 @@ func TestOneRoundTrip(t *testing.T) {
 	assert.Must(t, st.Advance(t.Context(), "k", 1))
 	before := st.revision
 	for range 10 {
-		_, _, err := st.Reserve(t.Context(), ask("k", 7))
-		assert.Must(t, err)
+		assert.Must(t, sourcetest.ErrorOf(st.Reserve(t.Context(), ask("k", 7))))
 	}
-	got := st.revision - before
-	assert.True(t, got == 10, "10 ranges made %d revisions", got)
+	assert.Equal(t, "revisions of 10 ranges", st.revision-before, 10)
 	assert.Of(New(Config{})).Fails(t, "a store without endpoints was made", "")
 }
 
@@ -290,9 +215,50 @@ func TestTunesAndRemembers(t *testing.T) {
 		sourcetest.Remembers(t, s, key)
 	}
 	for range historyMost + 10 {
-		_, _, err := s.Reserve(t.Context(), idsource.Ask{Key: "a", Count: 1, Floor: 1, Last: 1 << 40, By: "last:1"})
-		assert.Must(t, err)
+		assert.Must(t, sourcetest.ErrorOf(s.Reserve(t.Context(), idsource.Ask{Key: "a", Count: 1, Floor: 1, Last: 1 << 40, By: "last:1"})))
 	}
 	all, err := s.History(t.Context(), "a", 1<<40, 2*historyMost)
 	assert.True(t, len(all) == historyMost && all[historyMost-1].By == "last:1" && err == nil, "%d ranges are kept, %v, want %d", len(all), err, historyMost)
+}
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	one, other := newStore(t, s), newStore(t, s)
+	sourcetest.Notes(t, one.Notes(), other.Notes())
+
+	// A member that was away: who watches is told why nothing is heard, and hears again.
+	ctx, cancel := context.WithCancel(t.Context())
+	told, failed := make(chan map[string]string, 100), make(chan error, 100)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		other.Notes().Watch(ctx, func(all map[string]string) { told <- all }, func(err error) {
+			select {
+			case failed <- err:
+			default: // enough
+			}
+		})
+	})
+	<-told
+	again(t, s, func() error {
+		select {
+		case <-failed:
+		case <-time.After(2 * time.Minute): // the watch ends after 10 s at the latest
+			t.Error("nobody says that the member is away")
+		}
+		return nil
+	})
+	assert.Must(t, one.Notes().Write(t.Context(), "back", "1"))
+	for limit := time.After(2 * time.Minute); ; {
+		select {
+		case all := <-told:
+			if all["back"] == "1" {
+				return
+			}
+		case <-limit:
+			t.Fatal("nothing is heard")
+		}
+	}
 }

@@ -3,11 +3,12 @@ package etcd
 import (
 	"encoding/json"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"idproxy/idsource/lease"
+	"idproxy/idsource/order"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 	"idproxy/integration/servers"
@@ -59,7 +60,7 @@ func TestWorkers(t *testing.T) {
 func TestWorkersRestart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s, "p", 0), pause(s))
+	holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s, "p", 0), s)
 }
 
 func TestWorkersRestored(t *testing.T) {
@@ -81,20 +82,10 @@ func TestDisposable(t *testing.T) {
 		Control: func() lease.Store { return lease.Disposable(holders.SameServer(table{newStore(t, s)})) },
 		Save:    func() { again(t, s, func() error { return s.Save("backup") }) },
 		Restore: func() { again(t, s, func() error { return s.Restore("backup") }) },
-	}, pause(s))
+	}, s)
 }
 
-func pause(s *servers.Etcd) func(away bool) error {
-	return func(away bool) error {
-		if away {
-			return s.Signal(syscall.SIGSTOP)
-		}
-		return s.Signal(syscall.SIGCONT)
-	}
-}
-
-// TestWorkersOtherCluster: a cluster that was made anew has no pool, and the one
-// that is made in it rests.
+// TestWorkersOtherCluster: a cluster that was made anew has no pool, and the one that is made in it rests.
 func TestWorkersOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -102,15 +93,11 @@ func TestWorkersOtherCluster(t *testing.T) {
 	var all holders.Record
 	j := jobAt(t, s, "p", 0)
 	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
+	holders.EachIssues(t, 200, a, b)
 	again(t, s, s.Renew)
 	holders.FillAgain(t, newStore(t, s).Workers(), "p", 2)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
-	a.End(t)
-	b.End(t)
-	assert.Equal(t, "ids twice", len(all.Twice()), 0)
+	holders.EachIssues(t, 200, a, b)
+	holders.End(t, &all, a, b)
 }
 
 // TestWorkersClocks has a host whose clock is behind take the number of one that
@@ -187,10 +174,54 @@ func followed(t *testing.T, s *servers.Etcd, pool string, f follow) (late, twice
 		b.Issues(t, 500)
 	}
 	b.End(t)
-	for _, at := range b.Times() {
-		if at <= last {
-			late++
-		}
-	}
+	late = len(slices.DeleteFunc(b.Times(), func(at uint64) bool { return at > last }))
 	return late, len(all.Twice())
+}
+
+// TestRegister: one leads at a time, and a term that has ended changes nothing any more.
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	st := newStore(t, s)
+	ctx, g := t.Context(), st.Register()
+	seen, err := g.Look(ctx)
+	assert.MustTrue(t, err == nil && seen == (order.Seen{}), "nobody led yet: %+v, %v", seen, err)
+	a, b := order.Leader{Token: "a", Addr: "10.0.0.1:9309"}, order.Leader{Token: "b", Addr: "10.0.0.2:9309", Redis: "r:1"}
+	first, taken, err := g.Take(ctx, seen, a)
+	assert.MustTrue(t, err == nil && taken, "Take: %v, %v", taken, err)
+	_, taken, err = g.Take(ctx, seen, b)
+	assert.True(t, err == nil && !taken, "Take by what was seen before: %v, %v", taken, err)
+	seen, err = g.Look(ctx)
+	assert.True(t, err == nil && seen.Leader == a && seen.Term == first, "Look: %+v, %v", seen, err)
+	assert.Of(g.Renew(ctx, first, "a")).Equal(t, "Renew", true)
+	_, taken, err = g.Take(ctx, seen, b)
+	assert.True(t, err == nil && !taken, "Take behind a sign of life: %v, %v", taken, err)
+	old := g.During(first, "a")
+	assert.Must(t, old.Advance(ctx, "k", 1))
+	lo, hi, err := old.Reserve(ctx, ask("k", 10))
+	assert.True(t, err == nil && lo == 1 && hi == 11, "Reserve: %d, %d, %v", lo, hi, err)
+	assert.ErrorIs(t, "Reserve without order", sourcetest.ErrorOf(st.Reserve(ctx, ask("k", 10))), errOrdered)
+
+	seen, _ = g.Look(ctx)
+	second, taken, err := g.Take(ctx, seen, b)
+	assert.MustTrue(t, err == nil && taken && second > first, "Take: term %d behind %d, %v, %v", second, first, taken, err)
+	assert.ErrorIs(t, "Reserve when the term has ended", sourcetest.ErrorOf(old.Reserve(ctx, ask("k", 10))), order.ErrDeposed)
+	assert.Of(old.GiveBack(ctx, "k", 5, 11)).ErrorIs(t, "GiveBack when the term has ended", order.ErrDeposed)
+	assert.ErrorIs(t, "Advance when the term has ended", old.Advance(ctx, "k", 100), order.ErrDeposed)
+	assert.Of(g.Renew(ctx, first, "a")).Equal(t, "Renew when the term has ended", false)
+	assert.NoError(t, g.Resign(ctx, first, "a"), "Resign when the term has ended")
+	seen, err = g.Look(ctx)
+	assert.True(t, err == nil && seen.Leader == b && seen.Term == second, "the second leads: %+v, %v", seen, err)
+	during := g.During(second, "b")
+	lo, _, err = during.Reserve(ctx, ask("k", 10))
+	assert.True(t, err == nil && lo == 11, "Reserve: %d, %v", lo, err)
+	assert.Of(during.GiveBack(ctx, "k", 15, 21)).Equal(t, "GiveBack", true)
+	assert.ErrorIs(t, "Reserve by another token", sourcetest.ErrorOf(g.During(second, "other").Reserve(ctx, ask("k", 10))), order.ErrDeposed)
+	assert.NoError(t, g.Resign(ctx, second, "b"))
+	seen, err = g.Look(ctx)
+	assert.True(t, err == nil && seen.Leader == (order.Leader{}), "nobody leads: %+v, %v", seen, err)
+	assert.ErrorIs(t, "Reserve behind a resignation", sourcetest.ErrorOf(during.Reserve(ctx, ask("k", 10))), order.ErrDeposed)
+	assert.NoError(t, st.Set(ctx, "k", 500))
+	lo, _, err = st.Reserve(ctx, ask("k", 1))
+	assert.True(t, err == nil && lo == 500, "Reserve without order once the key was set: %d, %v", lo, err)
 }

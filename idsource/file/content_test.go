@@ -32,8 +32,7 @@ func TestParsePositions(t *testing.T) {
 		{"more", []string{`"a" 1 used again`}, "neither new nor used"},
 		{"twice", []string{`"a" 1 used`, `"a" 2 used`}, "line 3: keys are not in order"},
 	} {
-		_, err := parsePositions(seal(segmentsKind, tt.lines))
-		assert.Fails(t, tt.name, err, tt.want)
+		assert.Of(parsePositions(seal(segmentsKind, tt.lines))).Fails(t, tt.name, tt.want)
 	}
 }
 
@@ -44,8 +43,7 @@ func TestDamage(t *testing.T) {
 		for bit := range 8 {
 			bad := bytes.Clone(whole)
 			bad[i] ^= 1 << bit
-			p, err := parsePositions(bad)
-			assert.True(t, err != nil, "byte %d, bit %d flipped: read as %+v", i, bit, p)
+			assert.Of(parsePositions(bad)).Fails(t, fmt.Sprintf("byte %d, bit %d flipped", i, bit), "")
 		}
 		assert.Of(parsePositions(whole[:i])).Fails(t, fmt.Sprintf("the first %d bytes were read as a whole file", i), "")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/snowflake"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 )
 
@@ -31,19 +32,12 @@ func ask(key string, n uint64) idsource.Ask {
 	return idsource.Ask{Key: key, Count: n, Floor: 1, Last: 1000}
 }
 
-func wantError(t *testing.T, what string, err error, text string) {
-	t.Helper()
-	assert.True(t, err != nil && strings.Contains(err.Error(), text), "%s: %v, want an error with %q", what, err, text)
-}
-
 func TestReserve(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
 	ctx := t.Context()
-	if _, _, err := s.Reserve(ctx, ask("k", 1)); !errors.Is(err, idsource.ErrNoKey) {
-		t.Errorf("Reserve of a key that is not there: %v, want ErrNoKey", err)
-	}
-	steps := []struct {
+	assert.ErrorIs(t, "Reserve of a key that is not there", sourcetest.ErrorOf(s.Reserve(ctx, ask("k", 1))), idsource.ErrNoKey)
+	for _, st := range []struct {
 		name string
 		do   func() error
 		want idsource.Position
@@ -57,11 +51,9 @@ func TestReserve(t *testing.T) {
 		{"up", func() error { return s.Advance(ctx, "k", 1000) }, idsource.Position{Next: 1000, Used: true}},
 		{"last", func() error { _, _, err := s.Reserve(ctx, ask("k", 1)); return err }, idsource.Position{Next: 1001, Used: true}},
 		{"reopen", s.Close, idsource.Position{Next: 1001, Used: true}},
-	}
-	for _, st := range steps {
+	} {
 		assert.Must(t, st.do(), st.name)
-		got, err := s.Position(ctx, "k")
-		assert.MustTrue(t, got == st.want && err == nil, "%s: position %+v, %v, want %+v", st.name, got, err, st.want)
+		assert.Of(s.Position(ctx, "k")).Equal(t, st.name, st.want)
 	}
 	_, _, err := s.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Floor: 5000, Last: 9000, High: 1002})
 	back, ok := errors.AsType[*idsource.WentBackError](err)
@@ -128,7 +120,7 @@ func issueFromTwo(t *testing.T, locked guard) (twice bool, err error) {
 func TestLock(t *testing.T) {
 	twice, err := issueFromTwo(t, guarded)
 	assert.True(t, !twice, "two stores of one folder issued an id twice")
-	wantError(t, "second store", err, "held by process")
+	assert.Fails(t, "second store", err, "held by process")
 	twice, err = issueFromTwo(t, bare)
 	assert.True(t, twice && err == nil, "without the lock no id was issued twice (%v): the test proves nothing", err)
 }
@@ -153,7 +145,7 @@ func TestWorkerLock(t *testing.T) {
 	a, b := newStore(t, dir), newStore(t, dir)
 	assert.Of(fillOne(a, time.Minute)).Must(t, "first holder")
 	_, err := fillOne(b, 2*time.Second)
-	wantError(t, "second holder", err, "held by process")
+	assert.Fails(t, "second holder", err, "held by process")
 	assert.True(t, errors.Is(err, idsource.NotReady), "second holder: %v, want kind NotReady", err)
 }
 
@@ -208,7 +200,7 @@ func TestFolder(t *testing.T) {
 			assert.Must(t, use(), "first use")
 			tt.damage(t, dir)
 			if err := use(); tt.want != "" {
-				wantError(t, "second use", err, tt.want)
+				assert.Fails(t, "second use", err, tt.want)
 			} else if err != nil {
 				t.Errorf("second use: %v", err)
 			}
@@ -229,10 +221,9 @@ func TestCreate(t *testing.T) {
 	left, err := os.ReadDir(parent)
 	assert.True(t, err == nil && len(left) == 1, "%d entries beside the folder, %v, want it alone", len(left), err)
 	empty := t.TempDir()
-	wantError(t, "empty folder", newStore(t, empty).Open(t.Context()), "is no id store")
-	wantError(t, "no parent", newStore(t, filepath.Join(parent, "no", "data")).Open(t.Context()), "no such file")
-	_, err = New(Config{})
-	wantError(t, "no folder", err, "needs a folder")
+	assert.Fails(t, "empty folder", newStore(t, empty).Open(t.Context()), "is no id store")
+	assert.Fails(t, "no parent", newStore(t, filepath.Join(parent, "no", "data")).Open(t.Context()), "no such file")
+	assert.Of(New(Config{})).Fails(t, "no folder", "needs a folder")
 }
 
 // Many processes may meet at a folder that does not exist.
@@ -262,8 +253,7 @@ func TestWriteFails(t *testing.T) {
 	assert.Must(t, s.Advance(t.Context(), "k", 1))
 	block := filepath.Join(dir, segmentsFile+".tmp")
 	assert.Must(t, os.Mkdir(block, 0o700))
-	_, _, err := s.Reserve(t.Context(), ask("k", 10))
-	wantError(t, "Reserve", err, "is a directory")
+	assert.Fails(t, "Reserve", sourcetest.ErrorOf(s.Reserve(t.Context(), ask("k", 10))), "is a directory")
 	assert.Must(t, os.Remove(block))
 	lo, hi, err := s.Reserve(t.Context(), ask("k", 10))
 	assert.True(t, lo == 1 && hi == 11 && err == nil, "Reserve = %d, %d, %v", lo, hi, err)
@@ -280,9 +270,8 @@ func TestFolderReplaced(t *testing.T) {
 	other := newStore(t, dir)
 	assert.Must(t, other.Advance(t.Context(), "k", 1))
 	lo := assert.Of(other.Acquire(t.Context(), 7, testShape)).Must(t)
-	_, _, err = s.Reserve(t.Context(), ask("k", 10))
-	wantError(t, "Reserve", err, "replaced")
-	wantError(t, "Raise", l.Raise(t.Context(), 5), "replaced")
+	assert.Fails(t, "Reserve", sourcetest.ErrorOf(s.Reserve(t.Context(), ask("k", 10))), "replaced")
+	assert.Fails(t, "Raise", l.Raise(t.Context(), 5), "replaced")
 	for _, l := range []idsource.Lease{l, lo} {
 		assert.NoError(t, l.Release(t.Context(), 0), "Release")
 	}
@@ -340,10 +329,10 @@ func TestNumberOfSeveralSources(t *testing.T) {
 	stored(80)
 	other := newStore(t, dir)
 	_, err := other.Acquire(t.Context(), 7, testShape)
-	wantError(t, "another process", err, "held by process")
+	assert.Fails(t, "another process", err, "held by process")
 	assert.True(t, errors.Is(err, idsource.Held), "not of kind Held: %v", err)
 	_, err = s.Acquire(t.Context(), 7, idsource.Shape{Layout: "39ms/12/12", Epoch: testShape.Epoch})
-	wantError(t, "another layout", err, "sources that share a number need the same layout and epoch, or stores of their own")
+	assert.Fails(t, "another layout", err, "sources that share a number need the same layout and epoch, or stores of their own")
 	release(c, 70)
 	stored(70)
 	release(take(other, 70), 0)

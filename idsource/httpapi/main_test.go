@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
@@ -134,6 +135,12 @@ type answer struct {
 	body   string
 }
 
+// is reports another status, or a body that lacks a word.
+func (a answer) is(t testing.TB, what string, status int, word string) {
+	t.Helper()
+	assert.True(t, a.status == status && strings.Contains(a.body, word), "%s: %d %s, want %d %s", what, a.status, a.body, status, word)
+}
+
 // ask sends a request and holds the answer to the description.
 func (w *world) ask(t *testing.T, method, target, body string, headers ...string) answer {
 	t.Helper()
@@ -150,8 +157,7 @@ func (w *world) ask(t *testing.T, method, target, body string, headers ...string
 	if a.status == http.StatusOK {
 		assert.NoError(t, w.schema.asked(method, r.URL, r.Header.Get("Content-Type"), body), method, target, "is answered, and its", body)
 	}
-	got := a.header.Get("Cache-Control")
-	assert.True(t, got == "no-store", "%s %s: Cache-Control %q: a cache could give an id twice", method, target, got)
+	assert.Equal(t, method+" "+target+": Cache-Control, without which a cache could give an id twice", a.header.Get("Cache-Control"), "no-store")
 	return a
 }
 
@@ -333,3 +339,54 @@ func newLog(to io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(to,
 
 // patience is what no answer takes.
 const patience = 30 * time.Second
+
+// FuzzRequest sends any path, query and body to a server of which each answer is described: whatever
+// they are, nothing is drawn beyond the bound, and nothing without an answer that says so.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"POST", "/v1/ids", `{"key":"few","n":100}`},
+		{"POST", "/v1/ids", `{"key":"few","n":1e2}`},
+		{"POST", "/v1/ids", `{"KEY":"few","n":null,"n":7}`},
+		{"POST", "/v1/ids", `{"key":"few","n":18446744073709551615}`},
+		{"POST", "/v1/ids", "\xef\xbb\xbf{}"},
+		{"GET", "/v1/decode?key=few&id=7", ""},
+		{"GET", "/v1/decode?key=few;id=7&%", ""},
+		{"GET", "/api/segment/get/few", ""},
+		{"GET", "/api/segment/get/%66ew?key=x", ""},
+		{"GET", "/tinyid/id/nextId?bizType=few&batchSize=5", ""},
+		{"GET", "/tinyid/id/nextIdSimple?bizType=few&batchSize=-2147483648", ""},
+		{"POST", "/tinyid/id/nextSegmentIdSimple?token=0&bizType=few", "bizType=other"},
+		{"POST", "/tinyid/id/nextSegmentId?bizType=few&bizType=other", ""},
+		{"HEAD", "/api/segment/get/few", ""},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	const most, step = 50, 20
+	schema := describe(f)
+	f.Fuzz(func(t *testing.T, method, target, body string) {
+		if method == "" || strings.ContainsFunc(method, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }) {
+			return // net/http answers to those
+		}
+		if !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, func(r rune) bool { return r == ' ' || unicode.IsControl(r) || r == unicode.ReplacementChar }) {
+			return
+		}
+		if _, err := http.NewRequest(method, target, nil); err != nil {
+			return
+		}
+		few := &counter{}
+		s := New(Config{
+			MaxN: most, TinyIDStep: step,
+			Lookup: func(key string) (Source, bool) { return few, key == "few" },
+			Decode: func(key, id string) (*Decoded, error) { return &Decoded{Key: key, Kind: "snowflake", ID: id}, nil },
+		})
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		r.Header.Set("Content-Type", map[bool]string{true: "application/json", false: "application/x-www-form-urlencoded"}[strings.HasPrefix(body, "{")])
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, r)
+		a := answer{rec.Code, rec.Result().Header, rec.Body.String()}
+		err := schema.check(method, r.URL.Path, a)
+		assert.True(t, err == nil, "%v: %d %s", err, a.status, a.body)
+		n := few.drawn.Load()
+		assert.True(t, n <= most && (n <= 0 || a.status == http.StatusOK && a.body != ""), "%d ids were drawn, and the answer is %d %q", n, a.status, a.body)
+	})
+}

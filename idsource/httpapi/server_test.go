@@ -257,9 +257,7 @@ func TestAnswered(t *testing.T) {
 		{Leaf, 200}: 1, {Leaf, 404}: 1, {Leaf, 503}: 1, {TinyID, 200}: 1, {TinyID, 404}: 1, {TinyID, 503}: 1,
 		{V1, 200}: 1, {V1, 404}: 1, {Other, 404}: 1,
 	}
-	if fmt.Sprint(seen) != fmt.Sprint(want) {
-		t.Errorf("counted %v, want %v", seen, want)
-	}
+	assert.True(t, fmt.Sprint(seen) == fmt.Sprint(want), "counted %v, want %v", seen, want)
 }
 
 // TestLog: what a client is not told is in the log, and no token is.

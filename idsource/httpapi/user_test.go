@@ -64,8 +64,7 @@ func TestForeignPages(t *testing.T) {
 	w.sources["few"] = few
 	for _, site := range []string{"cross-site", "same-site"} {
 		for _, path := range []string{"/api/segment/get/few", "/tinyid/id/nextId?bizType=few", "/v1/openapi.json"} {
-			a := w.ask(t, "GET", path, "", "Sec-Fetch-Site", site)
-			assert.True(t, a.status == 403 && strings.Contains(a.body, "foreign-page"), "%s, %s: %d %s", path, site, a.status, a.body)
+			w.ask(t, "GET", path, "", "Sec-Fetch-Site", site).is(t, path+", "+site, 403, "foreign-page")
 		}
 	}
 	assert.Equal(t, "ids were drawn", few.drawn.Load(), 0)
@@ -117,26 +116,18 @@ func (*apart) Range(context.Context, uint64) (uint64, error) {
 func TestLists(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.sources["apart"] = &apart{}
-	a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 3}`)
-	assert.True(t, a.status == http.StatusOK && strings.Contains(a.body, `["0","1","2"]`), "a list: %d %s", a.status, a.body)
-	a = w.ask(t, "POST", "/v1/ids", fmt.Sprintf(`{"key": "apart", "n": %d}`, maxListed+1))
-	assert.True(t, a.status == http.StatusBadRequest && strings.Contains(a.body, "lists 65536 at most"), "a long list: %d %s", a.status, a.body)
+	w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 3}`).is(t, "a list", http.StatusOK, `["0","1","2"]`)
+	w.ask(t, "POST", "/v1/ids", fmt.Sprintf(`{"key": "apart", "n": %d}`, maxListed+1)).is(t, "a long list", http.StatusBadRequest, "lists 65536 at most")
 	settled := func(want int64) {
 		t.Helper()
-		for began := time.Now(); w.listed.Load() != want; time.Sleep(time.Millisecond) {
-			if time.Since(began) > time.Minute {
-				t.Fatalf("%d ids are said to be on their way, want %d", w.listed.Load(), want)
-			}
-		}
+		assert.Until(t, fmt.Sprintf("%d ids in lists are on their way", want), func() bool { return w.listed.Load() == want })
 	}
 	settled(0)
 	w.listed.Add(maxLists - 5)
-	a = w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 6}`)
-	assert.True(t, a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "ids in lists already"), "beside other lists: %d %s", a.status, a.body)
+	w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 6}`).is(t, "beside other lists", http.StatusServiceUnavailable, "ids in lists already")
 	for range 3 {
 		settled(maxLists - 5)
-		a := w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 5}`)
-		assert.True(t, a.status == http.StatusOK, "one that has room: %d %s", a.status, a.body)
+		w.ask(t, "POST", "/v1/ids", `{"key": "apart", "n": 5}`).is(t, "one that has room", http.StatusOK, "")
 	}
 }
 
@@ -159,24 +150,19 @@ func TestRate(t *testing.T) {
 		}
 		n := burst()
 		assert.True(t, n == 10, "%d at once, want a second's", n)
-		if a := ask("slow"); a.status != 429 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "10 ids a second") {
-			t.Errorf("beyond the rate: %d %s, Retry-After %s", a.status, a.body, a.header.Get("Retry-After"))
-		}
+		a := ask("slow")
+		assert.True(t, a.status == 429 && a.header.Get("Retry-After") == "1" && strings.Contains(a.body, "10 ids a second"), "beyond the rate: %d %s, Retry-After %s", a.status, a.body, a.header.Get("Retry-After"))
 		assert.Equal(t, "another user", ask("fast").status, 200)
 		time.Sleep(time.Second)
 		assert.Equal(t, "after a second", burst(), 10)
 		time.Sleep(time.Hour)
 		assert.Equal(t, "after an hour: what was not taken is lost", burst(), 10)
 		time.Sleep(2 * time.Second)
-		many := w.ask(t, "POST", "/v1/ids", `{"key":"few","n":1000}`, "Authorization", "Bearer of-slow")
-		assert.True(t, many.status == 200, "many at once: %d %s", many.status, many.body)
-		if a := ask("slow"); a.status != 429 || a.header.Get("Retry-After") != "100" {
-			t.Errorf("behind many at once: %d, Retry-After %s, want 100", a.status, a.header.Get("Retry-After"))
-		}
+		w.ask(t, "POST", "/v1/ids", `{"key":"few","n":1000}`, "Authorization", "Bearer of-slow").is(t, "many at once", 200, "")
+		a = ask("slow")
+		assert.True(t, a.status == 429 && a.header.Get("Retry-After") == "100", "behind many at once: %d, Retry-After %s, want 100", a.status, a.header.Get("Retry-After"))
 		time.Sleep(100 * time.Second)
-		if a := ask("slow"); a.status != 200 {
-			t.Errorf("when that is paid: %d %s", a.status, a.body)
-		}
+		ask("slow").is(t, "when that is paid", 200, "")
 		burst()
 		simple := w.ask(t, "GET", "/tinyid/id/nextIdSimple?bizType=few&batchSize=2&token=of-slow", "")
 		assert.True(t, simple.status == 200 && simple.body == "", "as tinyid: %d %q", simple.status, simple.body)

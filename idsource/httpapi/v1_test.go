@@ -104,22 +104,18 @@ func TestGiveRefused(t *testing.T) {
 		{"a source that ended", `{"key":"spent"}`, 503, "no-ids", "exhausted"},
 	} {
 		a := w.ask(t, "POST", "/v1/ids", tt.body)
-		if p := problemIn(t, a); a.status != tt.status || p.Type != typePrefix+tt.word || !strings.Contains(p.Detail, tt.want) {
-			t.Errorf("%s: %d %s, want %d %s with %q", tt.name, a.status, a.body, tt.status, tt.word, tt.want)
-		}
+		p := problemIn(t, a)
+		assert.True(t, a.status == tt.status && p.Type == typePrefix+tt.word && strings.Contains(p.Detail, tt.want), "%s: %d %s, want %d %s with %q", tt.name, a.status, a.body, tt.status, tt.word, tt.want)
 		again := a.header.Get("Retry-After")
 		assert.True(t, (again == "1") == (tt.name == "a store that is away"), "%s: Retry-After %q", tt.name, again)
 		assert.True(t, !strings.Contains(a.body, "10.9.8.7"), "%s: the address of a store is told: %s", tt.name, a.body)
 	}
-	a := w.ask(t, "POST", "/v1/ids", `{"key":"few"}`, "Content-Type", "application/x-www-form-urlencoded")
-	assert.True(t, a.status == 415, "a form: %d %s", a.status, a.body)
+	w.ask(t, "POST", "/v1/ids", `{"key":"few"}`, "Content-Type", "application/x-www-form-urlencoded").is(t, "a form", 415, "")
 	assert.Equal(t, "ids were drawn for requests that were refused", few.drawn.Load(), 0)
 	assert.Equal(t, "a configured bound of 2^62", newWorld(t, Config{MaxN: 1 << 62}).cfg.MaxN, MaxN)
 	w = newWorld(t, Config{})
-	a = w.ask(t, "POST", "/v1/ids", `{"key":"links","n":65537}`)
-	assert.True(t, a.status == 400 && strings.Contains(a.body, "at most 65536"), "a list that is too long: %d %s", a.status, a.body)
-	a = w.ask(t, "POST", "/v1/ids", `{"key":"orders","n":1000001}`)
-	assert.True(t, a.status == 400 && strings.Contains(a.body, "at most 1000000"), "more than a million: %d %s", a.status, a.body)
+	w.ask(t, "POST", "/v1/ids", `{"key":"links","n":65537}`).is(t, "a list that is too long", 400, "at most 65536")
+	w.ask(t, "POST", "/v1/ids", `{"key":"orders","n":1000001}`).is(t, "more than a million", 400, "at most 1000000")
 }
 
 // TestMethods: only what asks for an id draws one. HEAD would draw one and not show it.
@@ -129,9 +125,8 @@ func TestMethods(t *testing.T) {
 	w.sources["few"] = few
 	for _, path := range []string{"/v1/ids", "/v1/decode", "/v1/openapi.json", "/api/segment/get/few", "/tinyid/id/nextId?bizType=few"} {
 		for _, method := range []string{"HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"} {
-			if a := w.ask(t, method, path, `{"key":"few"}`); a.status != 405 || a.header.Get("Allow") == "" {
-				t.Errorf("%s %s: %d, allowed are %q", method, path, a.status, a.header.Get("Allow"))
-			}
+			a := w.ask(t, method, path, `{"key":"few"}`)
+			assert.True(t, a.status == 405 && a.header.Get("Allow") != "", "%s %s: %d, allowed are %q", method, path, a.status, a.header.Get("Allow"))
 		}
 	}
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/id", "/v1/ids/", "/api/", "/api/segment/get/", "/api/cache", "/tinyid/id/", "/tinyid/id/Simple", "/tinyid/id/nextIdSimpleSimple", "//v1/ids"} {
@@ -157,11 +152,9 @@ func TestDecode(t *testing.T) {
 		{"?key=docs&id=4", 403, "no right"},
 		{"?key=broken&id=4", 503, "is not known: away"},
 	} {
-		a := w.ask(t, "GET", "/v1/decode"+tt.query, "", "Authorization", "bearer of-ann")
-		assert.True(t, a.status == tt.status && strings.Contains(a.body, tt.want), "%s: %d %s, want %d %s", tt.query, a.status, a.body, tt.status, tt.want)
+		w.ask(t, "GET", "/v1/decode"+tt.query, "", "Authorization", "bearer of-ann").is(t, tt.query, tt.status, tt.want)
 	}
-	a := w.ask(t, "GET", "/v1/decode?key=orders&id=77", "")
-	assert.True(t, a.status == 401, "without a token: %d %s", a.status, a.body)
+	w.ask(t, "GET", "/v1/decode?key=orders&id=77", "").is(t, "without a token", 401, "")
 }
 
 // TestDescription: each answer of the description came in some test, or is named here, and the

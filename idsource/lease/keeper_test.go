@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,8 +18,7 @@ import (
 
 func defaults(t testing.TB) Rules {
 	t.Helper()
-	rules := assert.Of(Derive(2*time.Second, 20*time.Second, 3*time.Second)).Must(t)
-	return rules
+	return assert.Of(Derive(2*time.Second, 20*time.Second, 3*time.Second)).Must(t)
 }
 
 // TestDerive holds the published default: silence of 20 s, heartbeats of 2 s.
@@ -26,9 +26,7 @@ func TestDerive(t *testing.T) {
 	want := Rules{Heartbeat: 2000, Gap: 6000, Lead: 8000, Ahead: 3000, Loss: 2000, Skew: 1000, Reclaim: 20000}
 	assert.Equal(t, "defaults()", defaults(t), want)
 	five, err := Derive(5*time.Second, 5*time.Minute, 3*time.Second)
-	if err != nil || five.Survives() < 2*time.Minute {
-		t.Errorf("five minutes: %+v survives %v, %v", five, five.Survives(), err)
-	}
+	assert.True(t, err == nil && five.Survives() >= 2*time.Minute, "five minutes: %+v survives %v, %v", five, five.Survives(), err)
 	for _, r := range []Rules{defaults(t), five} {
 		assert.True(t, r.Gap < r.Lead && r.Gap+r.Loss+r.Lead+r.Ahead+r.Skew <= r.Reclaim && r.Quarantine() <= r.Reclaim, "%+v contradict each other", r)
 	}
@@ -43,12 +41,8 @@ func keep(t testing.TB, m *memory, g *guest, dir string) (stop func()) {
 
 func keepAt(t testing.TB, place string, m *memory, g *guest, dir string) (stop func()) {
 	t.Helper()
-	boot := time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) // synctest starts behind it
-	k, err := New(Config{
-		Pool: "p", Place: place, Store: m, Rules: m.rules, Dir: dir, Size: m.size, Label: "test",
-		Clock: func() time.Duration { return time.Since(boot) },
-	})
-	assert.Must(t, err)
+	boot := func() time.Duration { return time.Since(time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)) } // synctest starts behind it
+	k := assert.Of(New(Config{Pool: "p", Place: place, Store: m, Rules: m.rules, Dir: dir, Size: m.size, Label: "test", Clock: boot})).Must(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -63,21 +57,16 @@ func TestKeepAndGiveBack(t *testing.T) {
 		m, g := newMemory(defaults(t), 8), newGuest()
 		stop := keep(t, m, g, "")
 		time.Sleep(time.Second)
-		has, _, err := g.now()
-		assert.True(t, !has && err != nil && strings.Contains(err.Error(), "rests"), "before a renewal has shown that the number was not lost: %t, %v", has, err)
+		g.givesNone(t, "before a renewal has shown that the number was not lost", "rests")
 		time.Sleep(2 * time.Second)
-		has, term, err := g.now()
-		assert.True(t, has && err == nil && term.Fence > time.Now().UnixMilli(), "after it: %t, %+v, %v", has, term, err)
-		n := m.holders(Held)
-		assert.True(t, n == 2, "%d numbers are held, want one and a spare", n)
+		assert.Greater(t, "after it the fence", g.gives(t, "after it").Fence, time.Now().UnixMilli())
+		assert.Equal(t, "numbers held, one and a spare", m.holders(Held), 2)
 		time.Sleep(time.Minute)
 		used := time.Now().UnixMilli() + 500
 		g.use(used)
 		stop()
-		n = m.holders(Free)
-		assert.True(t, n == 8, "%d numbers are free after the end, want all", n)
-		f := m.record(0).Fence
-		assert.True(t, f == used+1, "the fence stands at %d, %d was used", f, used)
+		assert.Equal(t, "numbers free after the end, all", m.holders(Free), 8)
+		assert.Equal(t, "behind what was used the fence stands at", m.record(0).Fence, used+1)
 	})
 }
 
@@ -117,8 +106,7 @@ func TestOutage(t *testing.T) {
 		assert.True(t, !has && term.Fence <= time.Now().UnixMilli(), "after 30s: %t, %+v", has, term)
 		m.set(func(m *memory) { m.down = nil })
 		time.Sleep(4 * time.Second)
-		has, _, err = g.now()
-		assert.True(t, has && err == nil, "after the outage: %t, %v", has, err)
+		g.gives(t, "after the outage")
 	})
 }
 
@@ -144,20 +132,17 @@ func TestAnew(t *testing.T) {
 			_, term, _ := g.now()
 			g.use(term.Fence - 1)
 			time.Sleep(tt.away - 8*time.Second)
-			has, _, _ := g.now()
-			assert.MustTrue(t, !has, "%s: ids after the lease's end", tt.name)
+			g.givesNone(t, tt.name+": after the lease's end", "")
 			m.set(func(m *memory) {
 				if m.down = nil; tt.another {
 					m.pool.Since = time.Now().UnixMilli()
 				}
 			})
 			time.Sleep(tt.after - 2*time.Second)
-			has, _, _ = g.now()
-			assert.True(t, !has, "%s: ids after %v, before a renewal has shown that the number was not lost", tt.name, tt.after-2*time.Second)
+			g.givesNone(t, fmt.Sprintf("%s: %v after it is back, before a renewal has shown that the number was not lost", tt.name, tt.after-2*time.Second), "")
 			time.Sleep(2 * time.Second)
-			if has, again, err := g.now(); !has || err != nil || !slices.Equal(g.workers(), []uint64{0, 0}) || again.Start < term.Fence {
-				t.Errorf("%s: after %v %t, numbers %d from %d, %v; timestamps below %d were used", tt.name, tt.after, has, g.workers(), again.Start, err, term.Fence)
-			}
+			again := g.gives(t, tt.name)
+			assert.True(t, slices.Equal(g.workers(), []uint64{0, 0}) && again.Start >= term.Fence, "%s: numbers %d from %d; timestamps below %d were used", tt.name, g.workers(), again.Start, term.Fence)
 		})
 	}
 }
@@ -179,10 +164,8 @@ func TestUsedMeanwhile(t *testing.T) {
 			}
 		})
 		time.Sleep(6 * time.Second)
-		has, again, err := g.now()
-		if !has || err != nil || !slices.Equal(g.workers(), []uint64{0, 0}) || again.Start <= used {
-			t.Errorf("%t, numbers %d from %d, %v; %d was used", has, g.workers(), again.Start, err, used)
-		}
+		again := g.gives(t, "when the lease had begun anew")
+		assert.True(t, slices.Equal(g.workers(), []uint64{0, 0}) && again.Start > used, "numbers %d from %d; %d was used", g.workers(), again.Start, used)
 	})
 }
 
@@ -201,11 +184,9 @@ func TestSpareEnded(t *testing.T) {
 		time.Sleep(time.Second) // a renewal is granted
 		g.swap <- "a test"
 		synctest.Wait()
-		has, term, _ := g.now()
-		assert.True(t, !has, "number %d gives ids at once, although its lease had ended", term.Worker)
+		g.givesNone(t, "at once, although the lease of the number had ended", "")
 		time.Sleep(10 * time.Second)
-		has, _, err := g.now()
-		assert.True(t, has && err == nil, "later: %t, %v", has, err)
+		g.gives(t, "later")
 	})
 }
 
@@ -221,9 +202,7 @@ func TestAnewUnheard(t *testing.T) {
 		time.Sleep(1600 * time.Millisecond)
 		m.set(func(m *memory) { m.lost = nil })
 		time.Sleep(time.Second)
-		if has, term, err := g.now(); !has || err != nil || term.Start != m.record(0).Start {
-			t.Errorf("%t, from %d, %v; the store has %+v", has, term.Start, err, m.record(0))
-		}
+		assert.Equal(t, "as the store has it, it starts at", g.gives(t, "when the lease had begun anew").Start, m.record(0).Start)
 	})
 }
 
@@ -236,11 +215,9 @@ func TestMakesPool(t *testing.T) {
 		defer keep(t, m, g, "")()
 		for _, when := range []string{"first", "lost"} {
 			time.Sleep(15 * time.Second)
-			has, _, err := g.now()
-			assert.True(t, !has && err != nil, "%s: a number while the pool rests: %t, %v", when, has, err)
+			g.givesNone(t, when+": while the pool rests", " ")
 			time.Sleep(3500 * time.Millisecond)
-			has, _, err = g.now()
-			assert.True(t, has && err == nil, "%s: %t, %v", when, has, err)
+			g.gives(t, when)
 			if when == "first" {
 				m.set(func(m *memory) { m.exists = false }) // a renewal brings the news, within two seconds
 			}
@@ -249,8 +226,7 @@ func TestMakesPool(t *testing.T) {
 		m.set(func(m *memory) { m.size = 2 })
 		defer keep(t, m, other, "")()
 		time.Sleep(3 * time.Second)
-		has, term, err := other.now()
-		assert.True(t, has && err == nil && term.Worker == 1, "a process that finds none free: %t, %+v, %v", has, term, err)
+		assert.Equal(t, "a process that finds none free has number", other.gives(t, "where none was free").Worker, 1)
 		m.set(func(m *memory) { m.adds = 0 })
 		defer keep(t, m, newGuest(), "")()
 		time.Sleep(time.Minute - time.Second)
@@ -269,11 +245,9 @@ func TestPace(t *testing.T) {
 		m.records[0] = Record{State: Held, Token: "dead", Beat: start.UnixMilli(), Fence: start.UnixMilli() + 8000}
 		defer keep(t, m, g, "")()
 		time.Sleep(19 * time.Second)
-		has, _, err := g.now()
-		assert.True(t, !has && err != nil && strings.Contains(err.Error(), "for another"), "while the holder may live: %t, %v", has, err)
+		g.givesNone(t, "while the holder may live", "for another")
 		time.Sleep(4 * time.Second)
-		has, _, err = g.now()
-		assert.True(t, has && err == nil, "after 20 s of silence and two of rest: %t, %v", has, err)
+		g.gives(t, "after 20 s of silence and two of rest")
 		var at []time.Duration
 		for _, take := range m.asked() {
 			at = append(at, take.Sub(start))
@@ -295,10 +269,9 @@ func TestRefused(t *testing.T) {
 			change(m)
 			defer keep(t, m, g, "")()
 			time.Sleep(3 * time.Second)
-			has, _, err := g.now()
-			assert.True(t, !has && err != nil && strings.Contains(err.Error(), name), "%s: %t, %v", name, has, err)
-			want := strings.Contains(name, "configuration")
-			assert.True(t, errors.Is(err, idsource.BadConfig) == want, "%s: %v is a bad configuration: %t", name, err, !want)
+			g.givesNone(t, name, name)
+			_, _, err := g.now()
+			assert.True(t, errors.Is(err, idsource.BadConfig) == strings.Contains(name, "configuration"), "%s: %v", name, err)
 		})
 	}
 }
@@ -320,15 +293,12 @@ func TestFile(t *testing.T) {
 		next := newGuest()
 		stop = keep(t, m, next, dir)
 		time.Sleep(time.Second)
-		if has, term, _ := next.now(); !has || term.Start <= g.Last() {
-			t.Errorf("without the store: %t, %+v; %d was used", has, term, g.Last())
-		}
+		has, term, _ := next.now()
+		assert.True(t, has && term.Start > g.Last(), "without the store: %t, %+v; %d was used", has, term, g.Last())
 		other := newGuest()
 		stopOther := keep(t, m, other, copied)
 		time.Sleep(time.Second)
-		if has, term, _ := other.now(); has {
-			t.Errorf("a copied file gives %+v", term)
-		}
+		other.givesNone(t, "a copied file", "")
 		stopOther()
 		m.set(func(m *memory) { m.down = nil })
 		time.Sleep(10 * time.Second)
@@ -353,13 +323,10 @@ func TestAnewFromFile(t *testing.T) {
 		next := newGuest()
 		defer keep(t, m, next, dir)()
 		time.Sleep(12 * time.Second)
-		has, _, _ := next.now()
-		assert.MustTrue(t, !has, "ids after the lease's end")
+		next.givesNone(t, "after the lease's end", "")
 		m.set(func(m *memory) { m.down, m.pool.Since = nil, time.Now().UnixMilli() })
 		time.Sleep(4 * time.Second)
-		if has, term, err := next.now(); !has || err != nil || term.Start <= first.Last() {
-			t.Errorf("%t, from %d, %v; %d was used", has, term.Start, err, first.Last())
-		}
+		assert.Greater(t, "above what was used it starts at", next.gives(t, "when the lease had begun anew").Start, first.Last())
 	})
 }
 
@@ -405,9 +372,8 @@ func TestEndDuringOutage(t *testing.T) {
 		again := newGuest()
 		stop = keep(t, m, again, dir)
 		time.Sleep(time.Second)
-		if has, term, err := again.now(); !has || term.Start <= first.Last() {
-			t.Errorf("without the store: %t, %+v, %v; %d was used", has, term, err, first.Last())
-		}
+		has, term, err := again.now()
+		assert.True(t, has && term.Start > first.Last(), "without the store: %t, %+v, %v; %d was used", has, term, err, first.Last())
 		stop()
 	})
 }
@@ -453,9 +419,7 @@ func TestFileOfStartAhead(t *testing.T) {
 		assert.MustTrue(t, err == nil && len(killed) != 0, "the file: %q, %v", killed, err)
 		m.set(func(m *memory) { m.down = errDown })
 		stop()
-		if err := os.WriteFile(path, killed, 0o600); err != nil { // as SIGKILL leaves it
-			t.Fatal(err)
-		}
+		assert.Must(t, os.WriteFile(path, killed, 0o600)) // as SIGKILL leaves it
 		next := newGuest()
 		m.set(func(m *memory) { m.down = nil })
 		defer keep(t, m, next, dir)()
@@ -482,18 +446,14 @@ func TestSwapGoesOn(t *testing.T) {
 			time.Sleep(2 * time.Second) // a renewal brings the news
 			g.swap <- "a test"
 			time.Sleep(3 * time.Second)
-			has, term, err := g.now()
 			if used == 6 {
-				assert.True(t, !has && err != nil && strings.Contains(err.Error(), "ahead of this one"), "%s: %t, %+v, %v; want none, and to hear why", name, has, term, err)
+				g.givesNone(t, name, "ahead of this one")
 				m.set(func(m *memory) { m.records[7] = Record{State: Free} })
 				time.Sleep(10 * time.Second)
-				has, term, err = g.now()
 			}
-			if !has || err != nil || term.Start >= term.Fence || term.Start > time.Now().Add(-time.Hour).UnixMilli() {
-				t.Errorf("%s: %t, %+v, %v; want a number that can be used", name, has, term, err)
-			}
-			n := m.holders(Held)
-			assert.True(t, n <= 2, "%s: %d numbers are held, want one and a spare", name, n)
+			term := g.gives(t, name)
+			assert.True(t, term.Start < term.Fence && term.Start <= time.Now().Add(-time.Hour).UnixMilli(), "%s: %+v; want a number that can be used", name, term)
+			assert.LessOrEqual(t, name+": numbers held, one and a spare", m.holders(Held), 2)
 		})
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/integration/assert"
 )
 
 // memory is a Store by the functions of this package.
@@ -232,6 +235,21 @@ func (g *guest) now() (has bool, last idsource.Term, err error) {
 		last = g.terms[n-1]
 	}
 	return g.has, last, g.err
+}
+
+// gives requires that ids can be given, and returns for which term.
+func (g *guest) gives(t *testing.T, when string) idsource.Term {
+	t.Helper()
+	has, term, err := g.now()
+	assert.True(t, has && err == nil, "%s: %t, %+v, %v; want a number", when, has, term, err)
+	return term
+}
+
+// givesNone requires that no ids can be given, with a reason that has some words if there are any.
+func (g *guest) givesNone(t *testing.T, when, why string) {
+	t.Helper()
+	has, term, err := g.now()
+	assert.True(t, !has && (why == "" || err != nil && strings.Contains(err.Error(), why)), "%s: %t, %+v, %v; want no number, and %q", when, has, term, err, why)
 }
 
 // workers are the numbers that the guest was given, in their order.

@@ -7,13 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 )
 
@@ -59,12 +59,13 @@ func (s *server) restore(t *testing.T) {
 	s.restart(t)
 }
 
-func dsnsOf(servers ...*server) []string {
-	var dsns []string
-	for _, s := range servers {
-		dsns = append(dsns, s.dsn())
+func newServers(t *testing.T, n int) (servers []*server, dsns []string) {
+	t.Helper()
+	for range n {
+		s := newServer(t)
+		servers, dsns = append(servers, s), append(dsns, s.dsn())
 	}
-	return dsns
+	return servers, dsns
 }
 
 // take fills n ids from a process that is new, as after a restart, and that uses
@@ -73,8 +74,7 @@ func take(t *testing.T, g *Group, server, n int) ([]uint64, error) {
 	t.Helper()
 	g.current = server
 	src := newGroupSegment(t, g, 10)
-	ids := make([]uint64, 0, n)
-	one := make([]uint64, 1)
+	ids, one := make([]uint64, 0, n), make([]uint64, 1)
 	for range n {
 		if err := src.Fill(t.Context(), one, 1); err != nil {
 			return ids, err
@@ -86,19 +86,17 @@ func take(t *testing.T, g *Group, server, n int) ([]uint64, error) {
 
 func mustTake(t *testing.T, g *Group, server, n int) []uint64 {
 	t.Helper()
-	ids := assert.Of(take(t, g, server, n)).Must(t, "ids from server", server)
-	return ids
+	return assert.Of(take(t, g, server, n)).Must(t, "ids from server", server)
 }
 
-// TestGroupServerKilled kills the servers of a group one after the other, under
-// load. Ids never stop, those of a process that is started meanwhile neither, and
-// none comes twice.
+// TestGroupServerKilled kills the servers of a group one after the other, under load. Ids never
+// stop, those of a process that is started meanwhile neither, and none comes twice.
 func TestGroupServerKilled(t *testing.T) {
-	servers := []*server{newServer(t), newServer(t), newServer(t)}
-	dsns := dsnsOf(servers...)
+	servers, dsns := newServers(t, 3)
 	mustTake(t, newGroup(t, dsns, 10_000), 0, 1) // all must be there once
 	ctx, stop := context.WithCancel(context.Background())
-	var all collected
+	var mu sync.Mutex
+	var all []uint64
 	var groups []*Group
 	var wg sync.WaitGroup
 	process := func(first int) (had *atomic.Int64) {
@@ -116,7 +114,9 @@ func TestGroupServerKilled(t *testing.T) {
 						t.Errorf("after %v: %v", time.Since(began), err)
 						return
 					}
-					all.add(ids)
+					mu.Lock()
+					all = append(all, ids...)
+					mu.Unlock()
 					had.Add(1)
 					time.Sleep(5 * time.Millisecond)
 				}
@@ -129,7 +129,7 @@ func TestGroupServerKilled(t *testing.T) {
 		t.Helper()
 		for i, one := range had { // more than what a process may have in memory
 			before := one.Load()
-			until(t, fmt.Sprintf("process %d gave no ids", i), func() bool { return one.Load() > before+100 })
+			assert.Until(t, fmt.Sprintf("ids of process %d", i), func() bool { return one.Load() > before+100 })
 		}
 	}
 	for first := range 3 {
@@ -141,19 +141,18 @@ func TestGroupServerKilled(t *testing.T) {
 		had = append(had, process(i)) // wants the one that is down
 		goOn()
 		s.restart(t)
-		until(t, "a server that is back rests", func() bool {
-			return !slices.ContainsFunc(groups, func(g *Group) bool { return g.members[i].rests() })
-		})
+		rests := func(g *Group) bool { return g.members[i].rests() }
+		assert.Until(t, "a server that is back rests no more", func() bool { return !slices.ContainsFunc(groups, rests) })
 	}
 	stop()
 	wg.Wait()
-	id, dup := twice(all.ids)
+	id, dup := sourcetest.Repeated(all)
 	assert.True(t, !dup, "id %d came twice", id)
 	blocks := map[uint64]int{}
-	for _, id := range all.ids {
+	for _, id := range all {
 		blocks[id/10_000%3]++
 	}
-	t.Logf("%d ids, by server %v", len(all.ids), blocks)
+	t.Logf("%d ids, by server %v", len(all), blocks)
 	assert.True(t, len(blocks) == 3, "ids by server %v, want some of each", blocks)
 }
 
@@ -176,8 +175,7 @@ func forget(t *testing.T, m *member) (remember func()) {
 // again: the other servers remember. Without their marks, the control, it is.
 func TestGroupRestored(t *testing.T) {
 	t.Parallel()
-	servers := []*server{newServer(t), newServer(t)}
-	dsns := dsnsOf(servers...)
+	servers, dsns := newServers(t, 2)
 	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 15)
 	servers[0].backup(t)
 	all = append(all, mustTake(t, newGroup(t, dsns, 10_000), 0, 1000)...)
@@ -190,13 +188,12 @@ func TestGroupRestored(t *testing.T) {
 	remember := forget(t, control.members[1])
 	again := assert.Of(take(t, control, 0, 100)).Must(t)
 	remember()
-	_, dup := twice(append(again, all...))
+	_, dup := sourcetest.Repeated(append(again, all...))
 	assert.True(t, dup, "without marks no id came twice: the test proves nothing")
 	servers[0].restore(t)
 
 	for name, g := range map[string]*Group{"a process that ran": running, "a new process": newGroup(t, dsns, 10_000)} {
-		ids, err := take(t, g, 0, 100)
-		assert.Must(t, err, name+": the other server does not stand in")
+		ids := assert.Of(take(t, g, 0, 100)).Must(t, name+": the other server does not stand in")
 		assert.True(t, ids[0]/10_000%2 == 1, "%s: id %d is the restored server's", name, ids[0])
 		all = append(all, ids...)
 		states, err := g.State(t.Context(), "order_id")
@@ -210,16 +207,14 @@ func TestGroupRestored(t *testing.T) {
 	assert.Must(t, g.Advance(t.Context(), "order_id", 1_000_000))
 	ids := mustTake(t, g, 0, 100)
 	assert.True(t, ids[0]/10_000%2 == 0, "id %d after the key was moved is not the mended server's", ids[0])
-	id, dup := twice(append(all, ids...))
-	assert.True(t, !dup, "id %d came twice", id)
+	sourcetest.Once(t, append(all, ids...))
 }
 
 // TestGroupWitnessRestored: marks that went back do no harm while the server
 // they are about has not.
 func TestGroupWitnessRestored(t *testing.T) {
 	t.Parallel()
-	servers := []*server{newServer(t), newServer(t)}
-	dsns := dsnsOf(servers...)
+	servers, dsns := newServers(t, 2)
 	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 15)
 	servers[1].backup(t)
 	all = append(all, mustTake(t, newGroup(t, dsns, 10_000), 0, 500)...)
@@ -227,28 +222,25 @@ func TestGroupWitnessRestored(t *testing.T) {
 	for _, first := range []int{0, 1, 0} {
 		all = append(all, mustTake(t, newGroup(t, dsns, 10_000), first, 100)...)
 	}
-	id, dup := twice(all)
-	assert.True(t, !dup, "id %d came twice", id)
+	sourcetest.Once(t, all)
 }
 
 // TestGroupEmptied has a server come back without data: it is not used, for
 // nobody could tell it from a new one.
 func TestGroupEmptied(t *testing.T) {
 	t.Parallel()
-	servers := []*server{newServer(t), newServer(t)}
-	dsns := dsnsOf(servers...)
+	servers, dsns := newServers(t, 2)
 	servers[0].backup(t) // nothing but the account in it
 	all := mustTake(t, newGroup(t, dsns, 10_000), 0, 500)
 	servers[0].restore(t)
 	g := newGroup(t, dsns, 10_000)
 	ids := mustTake(t, g, 0, 100)
-	id, dup := twice(append(all, ids...))
+	id, dup := sourcetest.Repeated(append(all, ids...))
 	assert.True(t, !dup, "id %d came twice", id)
 	states, err := g.State(t.Context(), "order_id")
 	assert.True(t, err == nil && errors.Is(states[0].Err, errNew), "%+v, %v: want server 0 told from a new one", states, err)
 	servers[1].kill()
-	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})
-	assert.True(t, err != nil && strings.Contains(err.Error(), "emptied"), "the other server down: %v, want a refusal", err)
+	assert.Fails(t, "Reserve while the other server is down", sourcetest.ErrorOf(g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})), "emptied")
 	servers[1].restart(t)
 	// New keys need all servers: one that missed it would start it from 1 later.
 	assert.Fails(t, "a key was made without the emptied server", g.Advance(t.Context(), "new", 1), "")
@@ -256,16 +248,14 @@ func TestGroupEmptied(t *testing.T) {
 	all = append(all, ids...)
 	ids = mustTake(t, newGroup(t, dsns, 10_000), 0, 100)
 	assert.True(t, ids[0]/10_000%2 == 0, "id %d after it was adopted is not the emptied server's", ids[0])
-	id, dup = twice(append(all, ids...))
-	assert.True(t, !dup, "id %d came twice", id)
+	sourcetest.Once(t, append(all, ids...))
 }
 
 // TestGroupHalfOpen stops a server, as a machine that hangs does: its port accepts
 // and nothing answers. Others stand in within the time a Fill waits.
 func TestGroupHalfOpen(t *testing.T) {
 	t.Parallel()
-	servers := []*server{newServer(t), newServer(t)}
-	dsns := dsnsOf(servers...)
+	servers, dsns := newServers(t, 2)
 	mustTake(t, newGroup(t, dsns, 10_000), 0, 1)
 	assert.Must(t, servers[0].hang(true))
 	defer servers[0].hang(false) //nolint:errcheck // it is killed then

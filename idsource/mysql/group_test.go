@@ -14,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 	"idproxy/integration/holders"
 )
@@ -24,8 +25,7 @@ func databases(t *testing.T, n int) []string {
 	var dsns []string
 	for i := range n {
 		name := fmt.Sprintf("group%d", i)
-		assert.Must(t, shared.exec("DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name,
-			"GRANT ALL ON "+name+".* TO idproxy@'127.0.0.1'"))
+		assert.Must(t, shared.exec("DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name, "GRANT ALL ON "+name+".* TO idproxy@'127.0.0.1'"))
 		dsns = append(dsns, strings.Replace(shared.dsn(), "/idproxy", "/"+name, 1))
 	}
 	return dsns
@@ -41,23 +41,9 @@ func newGroup(t *testing.T, dsns []string, block uint64) *Group {
 
 func newGroupSegment(t *testing.T, g *Group, step uint64) *segment.Segment {
 	t.Helper()
-	src, err := segment.New(segment.Config{
-		Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: aMinute,
-	})
-	assert.Must(t, err)
+	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: aMinute})).Must(t)
 	t.Cleanup(func() { _ = src.Close(context.Background()) })
 	return src
-}
-
-// twice returns an id that occurs more than once.
-func twice(ids []uint64) (uint64, bool) {
-	slices.Sort(ids)
-	for i := 1; i < len(ids); i++ {
-		if ids[i] == ids[i-1] {
-			return ids[i], true
-		}
-	}
-	return 0, false
 }
 
 // TestGroupRanges compares what the server reserves with what it should, from
@@ -72,8 +58,7 @@ func TestGroupRanges(t *testing.T) {
 		at := near[random.IntN(len(near))] + random.Uint64N(80)
 		a := idsource.Ask{Key: "k", Count: 1 + random.Uint64N(10), Floor: at + random.Uint64N(50) - min(at, 25), Last: math.MaxUint64 - 1}
 		assert.Of(m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = 'k'", at)).Must(t)
-		conn, err := g.connect(t.Context(), m)
-		assert.Must(t, err)
+		conn := assert.Of(g.connect(t.Context(), m)).Must(t)
 		lo, hi, err := m.takeRange(t.Context(), conn, a, m.blocks.reserve(a, 0))
 		assert.Must(t, conn.Close())
 		want := m.blocks.align(max(at, a.Floor), a.Count)
@@ -86,17 +71,13 @@ func TestGroupRanges(t *testing.T) {
 			t.Fatalf("server %d at %d: [%d, %d) for %+v leaves out more than it must", m.index, at, lo, hi, a)
 		}
 	}
-	a := idsource.Ask{Key: "k", Count: 5, Last: 1000}
 	for _, m := range g.members {
 		assert.Of(m.db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 998")).Must(t)
 	}
-	_, _, err := g.Reserve(t.Context(), a)
-	e, ok := errors.AsType[*idsource.FullError](err)
-	assert.True(t, ok, "5 ids from 998 to 1000: %v, want a FullError", e)
-	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 11, Last: 1000})
-	assert.True(t, err != nil, "11 ids came of a block of 10")
-	_, _, err = g.Reserve(t.Context(), idsource.Ask{Key: "other", Count: 1, Last: 1000})
-	assert.True(t, errors.Is(err, idsource.ErrNoKey), "a key that is not there: %v", err)
+	_, ok := errors.AsType[*idsource.FullError](sourcetest.ErrorOf(g.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 5, Last: 1000})))
+	assert.True(t, ok, "5 ids from 998 to 1000: want a FullError")
+	assert.Fails(t, "11 ids of a block of 10", sourcetest.ErrorOf(g.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 11, Last: 1000})), "")
+	assert.ErrorIs(t, "a key that is not there", sourcetest.ErrorOf(g.Reserve(t.Context(), idsource.Ask{Key: "other", Count: 1, Last: 1000})), idsource.ErrNoKey)
 }
 
 // TestGroupUnique has processes take ids at once, each from another server. If
@@ -135,8 +116,8 @@ func TestGroupUnique(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		id, dup := twice(all)
-		t.Logf("%d ids up to %d", len(all), all[len(all)-1])
+		id, dup := sourcetest.Repeated(all)
+		t.Logf("%d ids up to %d", len(all), slices.Max(all))
 		assert.True(t, dup == control, "each server takes all blocks %v: id %d came twice: %v", control, id, dup)
 	}
 }
@@ -159,8 +140,7 @@ func TestGroupFormed(t *testing.T) {
 		assert.Must(t, src.Fill(t.Context(), more, 1))
 		assert.True(t, more[0] > ids[14], "server %d gives %d, and %d was given before", i, more[0], ids[14])
 		assert.NoError(t, src.Admit(t.Context(), "shop.orders.id", ids[14]), "Admit")
-		err := src.Admit(t.Context(), "shop.orders.id", 1<<40)
-		assert.True(t, errors.Is(err, idsource.Behind), "Admit of an id above: %v, want kind Behind", err)
+		assert.ErrorIs(t, "Admit of an id above", src.Admit(t.Context(), "shop.orders.id", 1<<40), idsource.Behind)
 	}
 	for range 20 {
 		if err = old.Fill(t.Context(), ids, 1); err != nil {
@@ -173,8 +153,7 @@ func TestGroupFormed(t *testing.T) {
 		"other block": newGroup(t, dsns, 2000),
 		"one more":    newGroup(t, append(slices.Clone(dsns), shared.dsn()), 1000),
 	} {
-		_, _, err := wrong.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})
-		assert.True(t, err != nil, "%s: ids were given", name)
+		assert.Fails(t, name, sourcetest.ErrorOf(wrong.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})), "")
 	}
 	assert.Of(NewGroup(GroupConfig{DSNs: []string{dsns[0], dsns[0]}})).Fails(t, "one server twice is a group", "")
 }
@@ -205,8 +184,7 @@ func TestGroupFormedAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	id, dup := twice(all)
-	assert.True(t, !dup, "id %d came twice", id)
+	sourcetest.Once(t, all)
 }
 
 // TestGroupAdvance moves past an id that belongs to another server than the one
@@ -222,9 +200,8 @@ func TestGroupAdvance(t *testing.T) {
 			g := newGroup(t, dsns, 100)
 			g.current = i
 			for _, src := range []*segment.Segment{newGroupSegment(t, g, 10), src} {
-				if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
-					t.Errorf("server %d gives %d behind Advance(%d), %v", i, ids[0], id, err)
-				}
+				err := src.Fill(t.Context(), ids, 1)
+				assert.True(t, err == nil && ids[0] > id, "server %d gives %d behind Advance(%d), %v", i, ids[0], id, err)
 			}
 		}
 	}
@@ -238,28 +215,21 @@ func TestGroupAdmit(t *testing.T) {
 	before := newGroupSegment(t, newGroup(t, dsns, 100), 10)
 	assert.Must(t, errors.Join(before.Fill(t.Context(), ids, 1), before.Close(t.Context())))
 	first := newGroup(t, dsns, 100)
-	_, _, err := first.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 400, Last: 1 << 60})
-	assert.Must(t, err)
+	assert.Must(t, sourcetest.ErrorOf(first.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 100, Floor: 400, Last: 1 << 60})))
 	for _, admit := range []bool{true, false} {
 		g := newGroup(t, dsns, 100)
 		g.current = 1
 		src := newGroupSegment(t, g, 10)
 		if admit {
 			assert.Must(t, src.Admit(t.Context(), "shop.old.id", 350))
-		} else if err := g.members[1].Store.checkTables(t.Context()); err == nil { // the control starts where the server stood
-			t.Error("a server of a group can be used alone")
-		} else if _, err := g.members[1].db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 0"); err != nil {
-			t.Fatal(err)
-		} else if _, err := g.members[0].db.ExecContext(t.Context(), dropMarks, "order_id"); err != nil {
-			t.Fatal(err)
+		} else { // the control starts where the server stood
+			assert.Fails(t, "a server of a group alone", g.members[1].Store.checkTables(t.Context()), "")
+			assert.Of(g.members[1].db.ExecContext(t.Context(), "UPDATE idproxy_segment SET max_id = 0")).Must(t)
+			assert.Of(g.members[0].db.ExecContext(t.Context(), dropMarks, "order_id")).Must(t)
 		}
 		assert.Must(t, src.Fill(t.Context(), ids[:1], 1))
-		if above := ids[0] > 350; above != admit {
-			t.Errorf("admitted %v: id %d", admit, ids[0])
-		}
-		if err := src.Close(t.Context()); err != nil { // it takes no further range
-			t.Fatal(err)
-		}
+		assert.True(t, (ids[0] > 350) == admit, "admitted %v: id %d", admit, ids[0])
+		assert.Must(t, src.Close(t.Context())) // it takes no further range
 	}
 }
 
@@ -272,8 +242,7 @@ func TestGroupHalfFormed(t *testing.T) {
 		running.current = 1
 		assert.Must(t, shared.exec("DELETE FROM "+undo+".idproxy_store WHERE name = 'ready'"))
 		for range 2 { // the first call may find it out, the second one finishes
-			_, _, err := running.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})
-			assert.Must(t, err)
+			assert.Must(t, sourcetest.ErrorOf(running.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})))
 		}
 		known, err := facts(t.Context(), running.members[map[string]int{"group0": 0, "group1": 1}[undo]].db)
 		assert.True(t, err == nil && known[factReady] == "1", "%s: %v, %v: the group was not formed to the end", undo, known, err)

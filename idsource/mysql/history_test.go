@@ -56,14 +56,13 @@ func TestCommitEnds(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			w := startFor(t, kind)
+			w := startWith(t, kind, nil)
 			db := assert.Of(sql.Open("mysql", w.DSN(""))).Must(t)
 			defer db.Close() //nolint:errcheck // nothing is pending
 			assert.Of(db.ExecContext(t.Context(), "SET GLOBAL completion_type = 'CHAIN'")).Must(t)
 			s, other := w.store(), w.store()
-			for _, st := range []*Store{s, other} {
-				st.db.SetMaxOpenConns(1) // what comes next goes over the connection of the range
-			}
+			s.db.SetMaxOpenConns(1) // what comes next goes over the connection of the range
+			other.db.SetMaxOpenConns(1)
 			assert.Must(t, s.Advance(t.Context(), "k", 1))
 			for want := uint64(1); want < 300; want += 101 { // the first range makes the table of the history
 				assert.Must(t, reserved(s, ask("k", 1), want))
@@ -73,6 +72,15 @@ func TestCommitEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// used is a store whose key k has given its first id, which makes the table of the history.
+func used(t *testing.T, dsn string) *Store {
+	t.Helper()
+	s := newStore(t, dsn)
+	assert.Must(t, s.Advance(t.Context(), "k", 1))
+	assert.Must(t, reserved(s, ask("k", 1), 1))
+	return s
 }
 
 // TestHistoryIsBounded: of a key with more ranges than are kept the oldest are deleted.
@@ -94,16 +102,14 @@ func TestHistoryIsBounded(t *testing.T) {
 		return n
 	}
 	for range 100 * forgetEvery { // one in forgetEvery looks
-		_, _, err := s.Reserve(ctx, ask("k", 1))
-		assert.Must(t, err)
+		assert.Must(t, sourcetest.ErrorOf(s.Reserve(ctx, ask("k", 1))))
 		if count("biz_tag = 'k'") <= historyMost {
 			break
 		}
 	}
 	assert.LessOrEqual(t, "ranges are kept", count("biz_tag = 'k'"), historyMost)
 	assert.Equal(t, "ranges of last month are kept", count("lo > 900000 AND lo < 900020"), 0)
-	n := count("biz_tag = 'other'")
-	assert.True(t, n == 10_500, "%d ranges of another key, want all of them", n)
+	assert.Equal(t, "ranges of another key, all of them", count("biz_tag = 'other'"), 10_500)
 }
 
 // TestHistoryDenied: an account that may not write the history gets its ranges, and the log says it once.
@@ -113,33 +119,25 @@ func TestHistoryDenied(t *testing.T) {
 	assert.Must(t, shared.exec("DROP TABLE IF EXISTS idproxy.idproxy_taken", "CREATE OR REPLACE USER poor@'127.0.0.1' IDENTIFIED BY 'poor'",
 		"GRANT SELECT, INSERT, UPDATE ON idproxy.idproxy_segment TO poor@'127.0.0.1'", "GRANT SELECT ON idproxy.idproxy_store TO poor@'127.0.0.1'"))
 	var log bytes.Buffer
-	poor, err := New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "poor:poor", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	assert.Must(t, err)
+	poor := assert.Of(New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "poor:poor", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})).Must(t)
 	defer poor.Close() //nolint:errcheck // nothing is pending
 	for i := range uint64(3) {
 		assert.NoError(t, reserved(poor, ask("k", 10), 1+10*i))
 	}
 	assert.True(t, strings.Count(log.String(), "cannot be written down") == 1, "log: %s", log.String())
-	_, _, err = poor.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 1, Last: 5})
-	assert.Fails(t, "a range where there is no room", err, "")
+	assert.Fails(t, "a range where there is no room", sourcetest.ErrorOf(poor.Reserve(t.Context(), idsource.Ask{Key: "k", Count: 1, Last: 5})), "")
 }
 
 // TestHistoryOracle: the history is written where BEGIN is a block of Oracle's language.
 func TestHistoryOracle(t *testing.T) {
-	s := newStore(t, shared.dsn()+"?sql_mode='ORACLE'")
-	assert.Must(t, s.Advance(t.Context(), "k", 1))
-	assert.Must(t, reserved(s, ask("k", 1), 1))
+	s := used(t, shared.dsn()+"?sql_mode='ORACLE'")
 	all, err := s.History(t.Context(), "k", 100, 10)
 	assert.True(t, len(all) == 1 && err == nil, "history %+v, %v, want one range", all, err)
 }
 
 // TestHistoryGoesOn: a range that waited too long for another one is not the end of the history.
 func TestHistoryGoesOn(t *testing.T) {
-	s := newStore(t, shared.dsn())
-	assert.Must(t, s.Advance(t.Context(), "k", 1))
-	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
-		t.Fatal(err)
-	}
+	s := used(t, shared.dsn())
 	waits := assert.Of(New(Config{DSN: shared.dsn() + "?innodb_lock_wait_timeout=1"})).Must(t)
 	defer waits.Close() //nolint:errcheck // nothing is pending
 	tx := assert.Of(s.db.BeginTx(t.Context(), nil)).Must(t)
@@ -157,36 +155,29 @@ func TestHistoryGoesOn(t *testing.T) {
 		}
 		_ = tx.Rollback()
 	}()
-	for want := range uint64(2) {
-		assert.Must(t, reserved(waits, ask("k", 1), 2+want))
-	}
+	assert.Must(t, reserved(waits, ask("k", 1), 2))
+	assert.Must(t, reserved(waits, ask("k", 1), 3))
 	all, err := s.History(t.Context(), "k", 100, 10)
 	assert.True(t, len(all) == 2 && all[0].Lo == 3 && err == nil, "history %+v, %v, want the ranges before and behind the wait", all, err)
 }
 
 // TestHistoryNotForgotten: where the account may not delete what is old, the history does not grow.
 func TestHistoryNotForgotten(t *testing.T) {
-	s := newStore(t, shared.dsn())
-	assert.Must(t, s.Advance(t.Context(), "k", 1))
-	if err := reserved(s, ask("k", 1), 1); err != nil { // which makes the table of the history
-		t.Fatal(err)
-	}
+	s := used(t, shared.dsn())
 	assert.Must(t, shared.exec("CREATE OR REPLACE USER keeps@'127.0.0.1' IDENTIFIED BY 'keeps'",
 		"GRANT CREATE, SELECT, INSERT, UPDATE ON idproxy.* TO keeps@'127.0.0.1'"))
 	var log bytes.Buffer
 	keeps := assert.Of(New(Config{DSN: strings.Replace(shared.dsn(), "idproxy:"+password, "keeps:keeps", 1), Logger: slog.New(slog.NewTextHandler(&log, nil))})).Must(t)
 	defer keeps.Close() //nolint:errcheck // nothing is pending
 	for range 100 * forgetEvery {
-		_, _, err := keeps.Reserve(t.Context(), ask("k", 1))
-		assert.Must(t, err)
+		assert.Must(t, sourcetest.ErrorOf(keeps.Reserve(t.Context(), ask("k", 1))))
 		if log.Len() > 0 {
 			break
 		}
 	}
 	assert.MustTrue(t, strings.Count(log.String(), "what is old cannot be deleted") == 1, "log: %s", log.String())
 	before := assert.Of(s.History(t.Context(), "k", math.MaxInt64, historyMost)).Must(t)
-	_, _, err := keeps.Reserve(t.Context(), ask("k", 1))
-	assert.Must(t, err)
+	assert.Must(t, sourcetest.ErrorOf(keeps.Reserve(t.Context(), ask("k", 1))))
 	now, err := s.History(t.Context(), "k", math.MaxInt64, historyMost)
 	assert.True(t, len(now) == len(before) && err == nil, "%d ranges, %v, want %d", len(now), err, len(before))
 }
@@ -236,16 +227,11 @@ func roundTrips(t *testing.T, dsn string) (counted string, n *atomic.Int64) {
 // another, for what is deleted of the history.
 func TestOneRoundTrip(t *testing.T) {
 	dsn, n := roundTrips(t, shared.dsn())
-	s := newStore(t, dsn)
-	assert.Must(t, s.Advance(t.Context(), "k", 1))
-	if err := reserved(s, ask("k", 7), 1); err != nil { // which makes the table of the history
-		t.Fatal(err)
-	}
+	s := used(t, dsn)
 	const ranges = 50
 	before := n.Load()
 	for range ranges {
-		_, _, err := s.Reserve(t.Context(), ask("k", 7))
-		assert.Must(t, err)
+		assert.Must(t, sourcetest.ErrorOf(s.Reserve(t.Context(), ask("k", 7))))
 	}
 	got := n.Load() - before
 	assert.True(t, got >= ranges && got <= ranges+10, "%d ranges cost %d round trips", ranges, got)
@@ -262,8 +248,7 @@ func TestOlderProgram(t *testing.T) {
 		r, err := s.db.ExecContext(ctx, fmt.Sprintf("UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, %d) + %d AS UNSIGNED)), step = %[2]d WHERE biz_tag = 'k' "+
 			"AND NOT EXISTS (SELECT 1 FROM idproxy_store WHERE name = 'servers' OR name = 'version' AND value <> '1')", 1, 20))
 		assert.Must(t, err)
-		rows, err := r.RowsAffected()
-		assert.True(t, rows == 1 && err == nil, "the older program's range: %d rows, %v", rows, err)
+		assert.Of(r.RowsAffected()).Equal(t, "rows of the older program's range", 1)
 	}
 	to, err := s.Tuning(ctx, "k")
 	assert.True(t, to.Step == 500 && to.Description == "d" && err == nil, "tuned %+v, %v", to, err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 	"idproxy/integration/servers"
 	"idproxy/integration/width"
@@ -200,14 +200,10 @@ func TestShared(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			w := startFor(t, kind)
+			w := startWith(t, kind, nil)
 			db := assert.Of(sql.Open("mysql", w.DSN("idproxy"))).Must(t)
 			t.Cleanup(func() { _ = db.Close() })
-			for _, s := range []shares{
-				{dialect: Leaf, every: 1},
-				{dialect: Tinyid, every: 1},
-				{dialect: Tinyid, every: 3, of: 2},
-			} {
+			for _, s := range []shares{{dialect: Leaf, every: 1}, {dialect: Tinyid, every: 1}, {dialect: Tinyid, every: 3, of: 2}} {
 				s.dsn, s.db, s.step = w.DSN("idproxy"), db, 10+want/10_000
 				seen := s.mix(t, want)
 				if seen.twice.Load()+seen.alien.Load()+seen.beyond.Load() > 0 {
@@ -251,8 +247,7 @@ func (s shares) rules(t *testing.T) {
 		{"the end", func() error { return reservedOf(st, ask, math.MaxInt64-10) }, idsource.Position{Next: math.MaxInt64, Used: true}},
 	} {
 		assert.Must(t, one.do(), fmt.Sprintf("%s: %s", s.dialect, one.name))
-		got, err := st.Position(ctx, "k")
-		assert.MustTrue(t, got == one.want && err == nil, "%s: %s: position %+v, %v, want %+v", s.dialect, one.name, got, err, one.want)
+		assert.Of(st.Position(ctx, "k")).Equal(t, fmt.Sprint(s.dialect, ": ", one.name), one.want)
 	}
 	_, _, err := st.Reserve(ctx, ask)
 	full, ok := errors.AsType[*idsource.FullError](err)
@@ -268,8 +263,7 @@ func (s shares) rules(t *testing.T) {
 // keys looks at keys that are not there, and at how keys are tuned.
 func (s shares) keys(t *testing.T, st *Shared) {
 	ctx := t.Context()
-	_, _, err := st.Reserve(ctx, idsource.Ask{Key: "none", Count: 1, Last: 9})
-	assert.True(t, errors.Is(err, idsource.ErrNoKey), "%s: Reserve of a key that is not there: %v, want ErrNoKey", s.dialect, err)
+	assert.ErrorIs(t, fmt.Sprint(s.dialect, ": Reserve of a key that is not there"), sourcetest.ErrorOf(st.Reserve(ctx, idsource.Ask{Key: "none", Count: 1, Last: 9})), idsource.ErrNoKey)
 	assert.Fails(t, fmt.Sprintf("%s: Advance of a key that is not there", s.dialect), st.Advance(ctx, "none", 1), "no row for key")
 	assert.Must(t, st.Create(ctx, "new", 700, idsource.Tuning{Step: 33}))
 	p, err := st.Position(ctx, "new")
@@ -286,8 +280,7 @@ func (s shares) keys(t *testing.T, st *Shared) {
 	}
 	assert.Of(st.Spacing(ctx, "k")).Equal(t, "spacing", idsource.Spacing{Every: 1})
 	assert.Of(s.db.ExecContext(ctx, "UPDATE tiny_id_info SET delta = 2, remainder = 1 WHERE biz_type = 'k'")).Must(t)
-	_, _, err = st.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Last: 9999})
-	assert.True(t, err != nil && strings.Contains(err.Error(), "restart idproxy"), "Reserve of a key whose delta was changed: %v", err)
+	assert.Fails(t, "Reserve of a key whose delta was changed", sourcetest.ErrorOf(st.Reserve(ctx, idsource.Ask{Key: "k", Count: 1, Last: 9999})), "restart idproxy")
 }
 
 func reservedOf(s *Shared, a idsource.Ask, want uint64) error {

@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/sourcetest"
 	"idproxy/integration/assert"
 )
 
@@ -27,9 +27,8 @@ func TestStore(t *testing.T) {
 			s := newStore(t, dsn)
 			ctx := t.Context()
 			assert.Of(s.Position(ctx, "k")).Equal(t, "Position without a table", idsource.Position{})
-			if _, _, err := s.Reserve(ctx, ask("k", 1)); !errors.Is(err, idsource.ErrNoKey) {
-				t.Errorf("Reserve without a table: %v, want ErrNoKey", err)
-			}
+			assert.ErrorIs(t, "Reserve without a table", sourcetest.ErrorOf(s.Reserve(ctx, ask("k", 1))), idsource.ErrNoKey)
+			floor, unsigned := idsource.Ask{Key: "k", Count: 10, Floor: 100, Last: 200}, idsource.Ask{Key: "k", Count: 100, Floor: 1, Last: math.MaxUint64 - 1}
 			for _, st := range []struct {
 				name string
 				do   func() error
@@ -38,21 +37,16 @@ func TestStore(t *testing.T) {
 				{"new", func() error { return s.Advance(ctx, "k", 5) }, idsource.Position{Next: 5}},
 				{"not down", func() error { return s.Advance(ctx, "k", 3) }, idsource.Position{Next: 5}},
 				{"reserve", func() error { return reserved(s, ask("k", 10), 5) }, idsource.Position{Next: 15, Used: true}},
-				{"floor", func() error {
-					return reserved(s, idsource.Ask{Key: "k", Count: 10, Floor: 100, Last: 200}, 100)
-				}, idsource.Position{Next: 110, Used: true}},
+				{"floor", func() error { return reserved(s, floor, 100) }, idsource.Position{Next: 110, Used: true}},
 				{"give back", func() error { _, err := s.GiveBack(ctx, "k", 105, 110); return err }, idsource.Position{Next: 105, Used: true}},
 				{"give back late", func() error { _, err := s.GiveBack(ctx, "k", 5, 10); return err }, idsource.Position{Next: 105, Used: true}},
 				{"up", func() error { return s.Advance(ctx, "k", 1000) }, idsource.Position{Next: 1000, Used: true}},
 				{"signed end", func() error { return s.Advance(ctx, "k", math.MaxInt64) }, idsource.Position{Next: math.MaxInt64, Used: true}},
 				{"last signed id", func() error { return reserved(s, ask("k", 1), math.MaxInt64) }, idsource.Position{Next: 1 << 63, Used: true}},
-				{"unsigned", func() error {
-					return reserved(s, idsource.Ask{Key: "k", Count: 100, Floor: 1, Last: math.MaxUint64 - 1}, 1<<63)
-				}, idsource.Position{Next: 1<<63 + 100, Used: true}},
+				{"unsigned", func() error { return reserved(s, unsigned, 1<<63) }, idsource.Position{Next: 1<<63 + 100, Used: true}},
 			} {
 				assert.Must(t, st.do(), st.name)
-				got, err := s.Position(ctx, "k")
-				assert.MustTrue(t, got == st.want && err == nil, "%s: position %+v, %v, want %+v", st.name, got, err, st.want)
+				assert.Of(s.Position(ctx, "k")).Equal(t, st.name, st.want)
 			}
 			_, _, err := s.Reserve(ctx, ask("k", 1))
 			full, ok := errors.AsType[*idsource.FullError](err)
@@ -63,8 +57,7 @@ func TestStore(t *testing.T) {
 			assert.True(t, ok && e.Next == 1<<63+100, "Reserve of a key that stands lower than known: %v, want a WentBackError", err)
 			back.High--
 			assert.NoError(t, reserved(s, back, 1<<63+100), "Reserve of a key that stands where known")
-			_, _, err = s.Reserve(ctx, ask("other", 1))
-			assert.True(t, errors.Is(err, idsource.ErrNoKey), "Reserve of a key that is not there: %v, want ErrNoKey", err)
+			assert.ErrorIs(t, "Reserve of a key that is not there", sourcetest.ErrorOf(s.Reserve(ctx, ask("other", 1))), idsource.ErrNoKey)
 		})
 	}
 }
@@ -94,20 +87,13 @@ func TestKeys(t *testing.T) {
 
 // No error tells the password, whatever is wrong.
 func TestPasswordStaysSecret(t *testing.T) {
-	secret := "hunter2"
-	dsns := []string{
-		"idproxy:" + secret,
-		"idproxy:" + secret + "@tcp(127.0.0.1:1/idproxy",
-		"idproxy:" + secret + "/x@nowhere/idproxy",
-		"idproxy:x@" + secret + "(y)/idproxy",
-		"idproxy:" + secret + "@tcp(127.0.0.1:1)/",
-		"idproxy:" + secret + "@tcp(127.0.0.1:1)/idproxy?timeout=" + secret,
-		"idproxy:" + secret + "@tcp(127.0.0.1:1)/idproxy?tls=" + secret,
-		"idproxy:" + secret + "@tcp(127.0.0.1:1)/idproxy",
-		fmt.Sprintf("idproxy:%s@tcp(127.0.0.1:%d)/idproxy", secret, shared.port),
-		fmt.Sprintf("idproxy:%s@tcp(127.0.0.1:%d)/nothing", secret, shared.port),
-	}
-	for _, dsn := range dsns {
+	const secret = "hunter2"
+	here := fmt.Sprintf("127.0.0.1:%d", shared.port)
+	for _, dsn := range []string{
+		"idproxy:hunter2", "idproxy:hunter2@tcp(127.0.0.1:1/idproxy", "idproxy:hunter2/x@nowhere/idproxy", "idproxy:x@hunter2(y)/idproxy", "idproxy:hunter2@tcp(127.0.0.1:1)/",
+		"idproxy:hunter2@tcp(127.0.0.1:1)/idproxy?timeout=hunter2", "idproxy:hunter2@tcp(127.0.0.1:1)/idproxy?tls=hunter2", "idproxy:hunter2@tcp(127.0.0.1:1)/idproxy",
+		"idproxy:hunter2@tcp(" + here + ")/idproxy", "idproxy:hunter2@tcp(" + here + ")/nothing",
+	} {
 		s, err := New(Config{DSN: dsn})
 		if err == nil {
 			_, err = s.Position(t.Context(), "k")
@@ -117,8 +103,7 @@ func TestPasswordStaysSecret(t *testing.T) {
 	}
 }
 
-// TestWarnOfCrashes: a server that may forget commits is named once, also for a key that is
-// not there yet.
+// TestWarnOfCrashes: a server that may forget commits is named once, also for a key that is not there yet.
 func TestWarnOfCrashes(t *testing.T) {
 	defer func() { assert.NoError(t, shared.exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1")) }()
 	for _, value := range []string{"2", "1"} {
@@ -136,8 +121,7 @@ func TestWarnOfCrashes(t *testing.T) {
 				assert.Of(s.Position(t.Context(), key)).Must(t)
 			}
 			want := map[string]int{"2": 1, "1": 0}[value]
-			n := strings.Count(log.String(), "innodb_flush_log_at_trx_commit is 2, not 1")
-			assert.True(t, n == want, "innodb_flush_log_at_trx_commit %s, fresh %v: %d warnings, want %d: %s", value, fresh, n, want, &log)
+			assert.Equal(t, fmt.Sprintf("innodb_flush_log_at_trx_commit %s, fresh %v: warnings in %s", value, fresh, &log), strings.Count(log.String(), "innodb_flush_log_at_trx_commit is 2, not 1"), want)
 		}
 	}
 }
@@ -166,94 +150,13 @@ func newSegment(t *testing.T, s *Store, wait func() time.Duration) *segment.Segm
 	return src
 }
 
-// collected are the ids of several goroutines, and how many calls failed.
-type collected struct {
-	mu     sync.Mutex
-	ids    []uint64
-	failed int
-}
-
-func (c *collected) add(ids []uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ids = append(c.ids, ids...)
-}
-
-func (c *collected) refused() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failed++
-}
-
-func (c *collected) count() (ids, failed int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.ids), c.failed
-}
-
-// until waits for an event, for at most a minute.
-func until(t *testing.T, trouble string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		assert.MustTrue(t, !time.Now().After(end), "for a minute %s", trouble)
-	}
-}
-
-// The server dies and comes back, again and again, in the middle of fetches;
-// several processes' sources go on without a restart and no id comes twice.
-// The server runs with autocommit off, which the store must not fall for.
+// TestServerKilled: the server runs with autocommit off, which the store must not fall for.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	own := newServer(t)
 	assert.Must(t, newStore(t, own.dsn()).Advance(t.Context(), "order_id", 1))
-	var all collected
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	for range 3 {
-		st := assert.Of(New(Config{DSN: own.dsn()})).Must(t)
-		t.Cleanup(func() { _ = st.Close() })
-		src := newSegment(t, st, nil)
-		for g := range 3 {
-			wg.Go(func() {
-				for n := 0; ; n++ {
-					ids := make([]uint64, 1+(n+g)%5)
-					switch err := src.Fill(context.Background(), ids, 1); {
-					case err == nil:
-						all.add(ids)
-					case errors.Is(err, idsource.StoreDown):
-						all.refused()
-					default:
-						t.Errorf("Fill: %v", err)
-					}
-					time.Sleep(time.Millisecond)
-					select {
-					case <-done:
-						return
-					default:
-					}
-				}
-			})
-		}
-	}
-	ids, failed := 0, 0
-	goOn := func() {
-		t.Helper()
-		before, _ := all.count()
-		until(t, "no ids came", func() bool { ids, failed = all.count(); return ids > before+200 })
-	}
-	for range 3 {
-		goOn()
-		own.kill()
-		before := failed
-		until(t, "no Fill failed", func() bool { ids, failed = all.count(); return failed > before })
-		assert.Must(t, own.start(), "server did not come back")
-	}
-	goOn()
-	close(done)
-	wg.Wait()
-	id, dup := twice(all.ids)
-	assert.True(t, !dup, "id %d was issued twice", id)
-	t.Logf("%d ids, %d refusals", ids, failed)
+	source := func() idsource.Series { return newSegment(t, newStoreOf(t, own.dsn()), nil) }
+	sourcetest.Killed(t, source, own.kill, func() { assert.Must(t, own.start(), "server did not come back") })
 }
 
 // Every Advance that returned holds for other processes, though the server dies.
@@ -269,9 +172,8 @@ func TestServerKilledAdvance(t *testing.T) {
 		own.kill()
 		assert.Must(t, own.start())
 		for _, src := range []*segment.Segment{newSegment(t, s, aMinute), src} {
-			if err := src.Fill(t.Context(), ids, 1); err != nil || ids[0] <= id {
-				t.Errorf("id %d behind Advance(%d), %v", ids[0], id, err)
-			}
+			err := src.Fill(t.Context(), ids, 1)
+			assert.True(t, err == nil && ids[0] > id, "id %d behind Advance(%d), %v", ids[0], id, err)
 		}
 	}
 }
@@ -293,6 +195,15 @@ func TestServerWentBack(t *testing.T) {
 	}
 	assert.True(t, errors.Is(err, idsource.Behind), "Fill: %v, want kind Behind", err)
 	again := newSegment(t, s, aMinute)
-	err = again.Admit(t.Context(), "shop.orders.id", 5000)
-	assert.True(t, errors.Is(err, idsource.Behind), "Admit after a restart: %v, want kind Behind", err)
+	assert.ErrorIs(t, "Admit after a restart", again.Admit(t.Context(), "shop.orders.id", 5000), idsource.Behind)
+}
+
+func TestNotes(t *testing.T) {
+	for name, dsn := range dsns() {
+		t.Run(name, func(t *testing.T) {
+			one, other := newStore(t, dsn), newStore(t, dsn)
+			assert.Of(one.db.ExecContext(t.Context(), "DROP TABLE IF EXISTS idproxy_note")).Must(t)
+			sourcetest.Notes(t, one.Notes(), other.Notes())
+		})
+	}
 }

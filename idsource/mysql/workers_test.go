@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,11 +37,6 @@ func openJob(j holders.Job) (lease.Store, error) {
 type workersAt struct {
 	*servers.Server
 	t *testing.T
-}
-
-func startFor(t *testing.T, kind servers.Kind) workersAt {
-	t.Helper()
-	return startWith(t, kind, nil)
 }
 
 // startWith starts a server with a clock of its own; nil: the host's.
@@ -94,9 +88,7 @@ func TestWorkers(t *testing.T) {
 			w.nameHolds(clock)
 			holders.Contract(t, w.open, clock, "", 300)
 			t.Run("side by side", func(t *testing.T) { holders.Zombie(t, w.open(), w.job("zombie")) })
-			t.Run("restart", func(t *testing.T) {
-				holders.Restart(t, w.open(), w.job("restart"), w.pause)
-			})
+			t.Run("restart", func(t *testing.T) { holders.Restart(t, w.open(), w.job("restart"), w) })
 			t.Run("restored", func(t *testing.T) {
 				holders.Restored(t, w.job("restored"), holders.Place{
 					Open:    w.open,
@@ -125,14 +117,7 @@ func (w workersAt) disposable() {
 		Control: func() lease.Store { return lease.Disposable(holders.SameServer(w.table())) },
 		Save:    func() { w.again("data", "backup") },
 		Restore: func() { w.again("backup", "data") },
-	}, w.pause)
-}
-
-func (w workersAt) pause(away bool) error {
-	if away {
-		return w.Signal(syscall.SIGSTOP)
-	}
-	return w.Signal(syscall.SIGCONT)
+	}, w)
 }
 
 func (w workersAt) table() *table {
@@ -152,15 +137,16 @@ func newClock(t *testing.T) *servers.Clock {
 // nameHolds asks a server for its name in several sessions.
 func (w workersAt) nameHolds(clock *holders.Clock) {
 	w.t.Helper()
-	name := func(stored string) string {
-		c := assert.Of(w.table().open(w.t.Context())).Must(w.t)
-		defer c.Close() //nolint:errcheck // nothing is pending
-		return c.server(stored)
-	}
-	first := name("")
+	first := w.name("")
 	clock.Pass(1200 * time.Millisecond)
-	again := name(first)
-	assert.True(w.t, again == first, "%q is %q in another session", first, again)
+	assert.Equal(w.t, "its name in another session", w.name(first), first)
+}
+
+// name is how a session names the server, of which the store has a name.
+func (w workersAt) name(stored string) string {
+	c := assert.Of(w.table().open(w.t.Context())).Must(w.t)
+	defer c.Close() //nolint:errcheck // nothing is pending
+	return c.server(stored)
 }
 
 // TestServerName: a server is the same one until it is started again.
@@ -168,19 +154,11 @@ func TestServerName(t *testing.T) {
 	c := &session{who: "db1:3306 server_id=1", since: 1_000_000}
 	name := c.server("")
 	assert.True(t, strings.HasSuffix(name, "since 1000000"), "name %q", name)
-	for _, tt := range []struct {
-		who   string
-		since int64
-		same  bool
-	}{
-		{who: c.who, since: 1_000_000, same: true},
-		{who: c.who, since: 1_000_002, same: true},
-		{who: c.who, since: 999_998, same: true},
-		{who: c.who, since: 1_000_003},
-		{who: c.who, since: 999_997},
-		{who: "db2:3306 server_id=1", since: 1_000_000},
+	for other, same := range map[session]bool{
+		{who: c.who, since: 1_000_000}: true, {who: c.who, since: 1_000_002}: true, {who: c.who, since: 999_998}: true,
+		{who: c.who, since: 1_000_003}: false, {who: c.who, since: 999_997}: false, {who: "db2:3306 server_id=1", since: 1_000_000}: false,
 	} {
-		assert.Equal(t, fmt.Sprintf("%s since %d: same", tt.who, tt.since), (&session{who: tt.who, since: tt.since}).server(name) == name, tt.same)
+		assert.Equal(t, fmt.Sprintf("%s since %d: same", other.who, other.since), other.server(name) == name, same)
 	}
 }
 
@@ -195,9 +173,8 @@ func (w workersAt) sessionsClock() {
 	c := <-before.free
 	c.since -= 3600
 	before.free <- c
-	for _, s := range []lease.Store{old, now} {
-		w.gives(s, "sessions")
-	}
+	w.gives(old, "sessions")
+	w.gives(now, "sessions")
 }
 
 // gives has a pool give a number.
@@ -214,15 +191,9 @@ func (w workersAt) gives(s lease.Store, pool string) {
 // Uptime of 2^64 less so many seconds. It is the same server, and gives numbers.
 func (w workersAt) beforeItsStart(clock *servers.Clock) {
 	w.t.Helper()
-	name := func(stored string) string {
-		c := assert.Of(w.table().open(w.t.Context())).Must(w.t)
-		defer c.Close() //nolint:errcheck // nothing is pending
-		return c.server(stored)
-	}
-	before := name("")
+	before := w.name("")
 	clock.Ahead(-time.Hour)
-	now := name(before)
-	assert.True(w.t, now == before, "the server was %s and is %s", before, now)
+	assert.Equal(w.t, "the server is", w.name(before), before)
 	pool := w.open()
 	holders.Fill(w.t, pool, "before", 2)
 	w.gives(pool, "before")

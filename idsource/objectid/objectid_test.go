@@ -39,12 +39,9 @@ func TestVector(t *testing.T) {
 	const text = "507f1f77bcf86cd799439011"
 	id, err := Parse(text)
 	want := Parts{Time: time.Date(2012, 10, 17, 21, 13, 27, 0, time.UTC), Process: 0xbcf86cd799, Counter: 0x439011}
-	if err != nil || id.Parts() != want || id.String() != text {
-		t.Errorf("got %s, %+v, %v; want %s, %+v", id, id.Parts(), err, text, want)
-	}
+	assert.True(t, err == nil && id.Parts() == want && id.String() == text, "got %s, %+v, %v; want %s, %+v", id, id.Parts(), err, text, want)
 	for _, bad := range []string{"", "507f1f77", text + "00", "507f1f77bcf86cd79943901g"} {
-		id, err := Parse(bad)
-		assert.True(t, err != nil, "%q is read as %s", bad, id)
+		assert.Of(Parse(bad)).Fails(t, fmt.Sprintf("%q", bad), "")
 	}
 }
 
@@ -83,9 +80,8 @@ func TestWrap(t *testing.T) {
 	next := draw(t, s, 1)[0]
 	assert.True(t, compare(ids[3], next) < 0 && next.Parts().Counter == 2, "%s behind %s", next, ids[3])
 	c.Store(start + 2)
-	if next := draw(t, s, 1)[0].Parts(); next.Counter != 3 || next.Time.Unix() != start+2 {
-		t.Errorf("in the next second %+v: the counter goes on", next)
-	}
+	more := draw(t, s, 1)[0].Parts()
+	assert.True(t, more.Counter == 3 && more.Time.Unix() == start+2, "in the next second %+v: the counter goes on", more)
 }
 
 // TestBound refuses to run further ahead than maxAhead, gives nothing then, and goes on once the
@@ -115,8 +111,7 @@ func TestNeverTwice(t *testing.T) {
 	assert.Equal(t, "ids came twice", sourcetest.DrawnTwice(t, []*Source{a, newSource(c.Load), New(), New()}, draw, compare), 0)
 	one, c := withClock()
 	clone := &Source{now: c.Load, process: one.process, last: one.last}
-	n := sourcetest.DrawnTwice(t, []*Source{one, clone}, draw, compare)
-	assert.True(t, n != 0, "a clone makes other ids")
+	assert.Greater(t, "the control: ids of a clone that came twice", sourcetest.DrawnTwice(t, []*Source{one, clone}, draw, compare), 0)
 }
 
 func TestProcessesDiffer(t *testing.T) {

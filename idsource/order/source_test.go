@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"idproxy/idsource"
 	"idproxy/idsource/access"
 	"idproxy/idsource/resp"
@@ -303,8 +305,7 @@ func testFollower(t *testing.T) {
 	first, err := p.Range(ctx, 5)
 	assert.True(t, err == nil && first > 50, "Range: %d, %v", first, err)
 	assert.NoError(t, p.Advance(ctx, 300))
-	next, err := leader.Range(ctx, 1)
-	assert.True(t, err == nil && next == 301, "the leader gives %d behind Advance, %v", next, err)
+	assert.Of(leader.Range(ctx, 1)).Equal(t, "behind Advance the leader gives", 301)
 	for _, high := range []uint64{901, 1000, 1<<63 - 1, 1<<64 - 1} {
 		assert.ErrorIs(t, fmt.Sprintf("past %d", high), p.Advance(ctx, high), idsource.TooHigh)
 	}
@@ -330,8 +331,7 @@ func testFollower(t *testing.T) {
 func TestLateTerm(t *testing.T) {
 	m := &memory{next: 1}
 	e := NewElection(ElectionConfig{Register: m, Clock: func() time.Duration { return time.Hour }})
-	s, err := New(Config{Election: e, Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})
-	assert.Must(t, err)
+	s := assert.Of(New(Config{Election: e, Segment: segment.Config{Name: "order_id", Store: during{memory: m}}})).Must(t)
 	begin := func() *Term {
 		term := e.begin(e.State().Number+1, Leader{Token: e.token})
 		e.extend(term, time.Hour)
@@ -384,8 +384,7 @@ func testExhausted(t *testing.T) {
 	first, err := other.Range(t.Context(), 1000)
 	assert.MustTrue(t, first == 1 && err == nil, "id %d, %v", first, err)
 	for name, one := range map[string]*process{"the leader": leader, "another process": other} {
-		_, err := one.Range(t.Context(), 1)
-		assert.True(t, errors.Is(err, idsource.Exhausted), "%s: %v, want exhausted", name, err)
+		assert.Of(one.Range(t.Context(), 1)).ErrorIs(t, name, idsource.Exhausted)
 	}
 	for words, want := range map[string]idsource.Kind{
 		`ERR id source "a: exhausted": not ready: x`: idsource.NotReady, `ERR id source "a": behind: x`: idsource.Behind,
@@ -450,3 +449,5 @@ func TestReady(t *testing.T) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -15,8 +14,7 @@ import (
 	"idproxy/integration/servers"
 )
 
-// TestStaleReplica promotes a replica that stopped following before the
-// numbers were taken.
+// TestStaleReplica promotes a replica that stopped following before the numbers were taken.
 func TestStaleReplica(t *testing.T) {
 	t.Parallel()
 	old, replica := private(t), private(t)
@@ -26,30 +24,28 @@ func TestStaleReplica(t *testing.T) {
 	host, port, err := net.SplitHostPort(old.Addr)
 	assert.Must(t, err)
 	assert.Of(replica.Do("REPLICAOF", host, port)).Must(t)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if n, err := replica.Do("EXISTS", keys("p")[0]); err == nil && n == ":1" {
-			break
-		}
-		assert.MustTrue(t, !time.Now().After(end), "the replica does not follow")
-	}
+	follows(t, replica, keys("p")[0])
 	assert.Of(replica.Do("REPLICAOF", "NO", "ONE")).Must(t)
 	var all holders.Record
 	j := jobAt(f.Addr(), "p")
 	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
+	holders.EachIssues(t, 200, a, b)
 	a.Signal(t, syscall.SIGSTOP)
 	f.Lead(replica.Addr)
 	c := holders.Start(t, j, &all)
 	c.Issues(t, 200)
 	a.Signal(t, syscall.SIGCONT)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
-	for _, p := range []*holders.Process{a, b, c} {
-		p.End(t)
-	}
-	again := all.Twice()
-	assert.True(t, len(again) == 0, "%d ids twice", len(again))
+	holders.EachIssues(t, 200, a, b)
+	holders.End(t, &all, a, b, c)
+}
+
+// follows waits until a replica has a key.
+func follows(t *testing.T, replica *servers.Redis, key string) {
+	t.Helper()
+	assert.Until(t, "the replica follows", func() bool {
+		n, err := replica.Do("EXISTS", key)
+		return err == nil && n == ":1"
+	})
 }
 
 // chaosTime is how long TestChaos does harm; IDPROXY_CHAOS changes it.
@@ -60,9 +56,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	lasts := chaosTime
 	if text := os.Getenv("IDPROXY_CHAOS"); text != "" {
-		var err error
-		lasts, err = time.ParseDuration(text)
-		assert.Must(t, err)
+		lasts = assert.Of(time.ParseDuration(text)).Must(t)
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -86,15 +80,8 @@ func TestChaos(t *testing.T) {
 		p.Signal(t, syscall.SIGCONT)
 		p.Issues(t, 200) // all come back by themselves
 	}
-	for _, p := range c.procs {
-		p.End(t)
-	}
-	n := c.all.Count()
-	again := c.all.Twice()
-	t.Logf("%d ids, %v", n, c.done)
-	if len(again) > 0 {
-		t.Errorf("%d ids twice, the first is %d", len(again), again[0])
-	}
+	holders.End(t, &c.all, c.procs...)
+	t.Logf("%d ids, %v", c.all.Count(), c.done)
 }
 
 type chaos struct {
@@ -131,11 +118,11 @@ func (c *chaos) harm(t *testing.T, f *holders.Forward) {
 		}
 	case n < 17:
 		what = "empty"
-		c.must(t, c.server.Do, "FLUSHALL")
+		assert.Of(c.server.Do("FLUSHALL")).Must(t)
 		holders.FillAgain(t, c.store, "p", 10)
 	case n < 18:
 		what = "dump"
-		c.must(t, c.server.Do, "SAVE")
+		assert.Of(c.server.Do("SAVE")).Must(t)
 	case n < 19:
 		what = "server"
 		assert.Must(t, errors.Join(c.server.Kill(), c.server.Start(t.Context())))
@@ -147,11 +134,4 @@ func (c *chaos) harm(t *testing.T, f *holders.Forward) {
 		f.Lead(c.server.Addr)
 	}
 	c.done[what]++
-}
-
-func (c *chaos) must(t *testing.T, do func(...string) (string, error), words ...string) {
-	t.Helper()
-	if _, err := do(words...); err != nil {
-		t.Fatal(fmt.Errorf("%v: %w", words, err))
-	}
 }

@@ -17,14 +17,11 @@ import (
 
 func private(t testing.TB, args ...string) *servers.Redis {
 	t.Helper()
-	r, err := servers.StartRedis(t.Context(), args...)
-	return owned(t, r, err)
+	return owned(t, assert.Of(servers.StartRedis(t.Context(), args...)).Must(t))
 }
 
-// owned is a server that was started, or could not be, until the test ends.
-func owned(t testing.TB, r *servers.Redis, err error) *servers.Redis {
-	t.Helper()
-	assert.Must(t, err)
+// owned stops a server when the test ends.
+func owned(t testing.TB, r *servers.Redis) *servers.Redis {
 	t.Cleanup(func() { assert.NoError(t, r.Stop()) })
 	return r
 }
@@ -47,8 +44,7 @@ func TestRedisBackWithOldDump(t *testing.T) {
 	a := holders.Start(t, j, &all)
 	a.Issues(t, 200)
 	a.Signal(t, syscall.SIGSTOP)
-	assert.Must(t, r.Kill())
-	assert.Must(t, r.Start(t.Context()))
+	assert.Must(t, errors.Join(r.Kill(), r.Start(t.Context())))
 	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: restful(), Use: lease.Use{Token: "b"}}
 	reply, err := s.Take(t.Context(), ask)
 	assert.True(t, err == nil && reply.Verdict == lease.Wait, "a number that is in use, and was forgotten: %+v, %v", reply, err)
@@ -57,8 +53,7 @@ func TestRedisBackWithOldDump(t *testing.T) {
 	holders.Issue(t, 1000, a, b)
 	a.End(t)
 	b.Issues(t, 100)
-	b.End(t)
-	assert.Equal(t, "ids twice", len(all.Twice()), 0)
+	holders.End(t, &all, b)
 	forgets := open(t, Config{Addrs: []string{r.Addr}})
 	forgets.sha = redis.NewScript(unsafe["incarnation"](source))
 	assert.Must(t, errors.Join(r.Kill(), r.Start(t.Context())))
@@ -73,8 +68,7 @@ func restful() lease.Rules {
 	return rules
 }
 
-// TestEmptied: nobody takes a number until every id of the pool that was lost
-// lies in the past.
+// TestEmptied: nobody takes a number until every id of the pool that was lost lies in the past.
 func TestEmptied(t *testing.T) {
 	t.Parallel()
 	r := private(t)
@@ -83,18 +77,14 @@ func TestEmptied(t *testing.T) {
 	var all holders.Record
 	j := jobAt(r.Addr, "p")
 	both := []*holders.Process{holders.Start(t, j, &all), holders.Start(t, j, &all)}
-	for _, p := range both {
-		p.Issues(t, 200)
-	}
+	holders.EachIssues(t, 200, both...)
 	assert.Of(r.Do("FLUSHALL")).Must(t)
 	lost := time.Now()
 	time.Sleep(time.Duration(holders.Brisk.Lead+holders.Brisk.Ahead+300) * time.Millisecond)
 	again := time.Now()
 	holders.FillAgain(t, s, "p", 2)
-	for _, p := range both {
-		p.Issues(t, 200)
-		p.End(t)
-	}
+	holders.EachIssues(t, 200, both...)
+	holders.End(t, &all, both...)
 	// The server's clock is this host's.
 	since := func(at time.Time) uint64 { return uint64(at.Sub(snowflake.DefaultEpoch).Milliseconds()) }
 	from, to := since(lost)+uint64(holders.Brisk.Lead+holders.Brisk.Ahead), since(again)
@@ -103,58 +93,38 @@ func TestEmptied(t *testing.T) {
 			assert.MustTrue(t, from > at || at >= to, "an id was issued without a pool, %d ms behind the last that could be", at-from)
 		}
 	}
-	if again := all.Twice(); len(again) > 0 {
-		t.Errorf("%d ids twice", len(again))
-	}
 }
 
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	r := private(t)
-	holders.Restart(t, open(t, Config{Addrs: []string{r.Addr}}), jobAt(r.Addr, "p"), func(away bool) error {
-		if away {
-			return r.Signal(syscall.SIGSTOP)
-		}
-		return r.Signal(syscall.SIGCONT)
-	})
+	holders.Restart(t, open(t, Config{Addrs: []string{r.Addr}}), jobAt(r.Addr, "p"), r)
 }
 
 // TestDisposable puts data back by a dump from before, and takes the server away by stopping it.
 func TestDisposable(t *testing.T) {
 	t.Parallel()
 	r := private(t)
-	do := func(errs ...error) { assert.Must(t, errors.Join(errs...)) }
+	at := Config{Addrs: []string{r.Addr}}
 	holders.Disposable(t, jobAt(r.Addr, "p"), holders.Place{
-		Open: func() lease.Store { return open(t, Config{Addrs: []string{r.Addr}}).Disposable() },
-		Control: func() lease.Store {
-			return lease.Disposable(holders.SameServer(table{open(t, Config{Addrs: []string{r.Addr}})}))
-		},
-		Save: func() {
-			_, err := r.Do("SAVE")
-			do(err)
-		},
-		Restore: func() { do(r.Kill(), r.Start(t.Context())) },
-	}, func(away bool) error {
-		if away {
-			return r.Signal(syscall.SIGSTOP)
-		}
-		return r.Signal(syscall.SIGCONT)
-	})
+		Open:    func() lease.Store { return open(t, at).Disposable() },
+		Control: func() lease.Store { return lease.Disposable(holders.SameServer(table{open(t, at)})) },
+		Save:    func() { assert.Of(r.Do("SAVE")).Must(t) },
+		Restore: func() { assert.Must(t, errors.Join(r.Kill(), r.Start(t.Context()))) },
+	}, r)
 }
 
-// TestUnsent: only where no connection was made it is certain that Redis will
-// never hear of a step.
+// TestUnsent: only where no connection was made it is certain that Redis will never hear of a step.
 func TestUnsent(t *testing.T) {
 	t.Parallel()
 	r := private(t)
 	s := open(t, Config{Addrs: []string{r.Addr}})
 	holders.Fill(t, s, "p", 1)
 	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
-	hasty, err := New(Config{Addrs: []string{r.Addr}}) // it waits for a second
-	assert.Must(t, err)
-	defer hasty.Close() //nolint:errcheck // nothing is pending
+	hasty := assert.Of(New(Config{Addrs: []string{r.Addr}})).Must(t) // it waits for a second
+	defer hasty.Close()                                              //nolint:errcheck // nothing is pending
 	assert.Must(t, r.Signal(syscall.SIGSTOP))
-	_, err = hasty.Take(t.Context(), ask)
+	_, err := hasty.Take(t.Context(), ask)
 	assert.True(t, err != nil && !errors.Is(err, lease.ErrUnsent), "Redis is stopped, and will see it later: %v", err)
 	assert.Must(t, errors.Join(r.Signal(syscall.SIGCONT), r.Kill()))
 	assert.Of(open(t, Config{Addrs: []string{r.Addr}}).Take(t.Context(), ask)).ErrorIs(t, "Redis is gone", lease.ErrUnsent)

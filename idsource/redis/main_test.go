@@ -90,11 +90,9 @@ func open(t testing.TB, c Config) *Store {
 // once are in.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	ahead, err := servers.NewClock()
-	assert.Must(t, err)
+	ahead := assert.Of(servers.NewClock()).Must(t)
 	t.Cleanup(func() { assert.NoError(t, ahead.Close()) })
-	r, err := servers.StartRedisClock(t.Context(), ahead)
-	owned(t, r, err)
+	r := owned(t, assert.Of(servers.StartRedisClock(t.Context(), ahead)).Must(t))
 	at, clock := Config{Addrs: []string{r.Addr}}, &holders.Clock{Set: ahead.Ahead}
 	holders.Contract(t, func() lease.Store { return open(t, at) }, clock, "", 600)
 	holders.Contract(t, func() lease.Store { return lease.FromTable(table{open(t, at)}) }, clock, "table-", 400)

@@ -2,7 +2,9 @@ package redis
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,9 +19,8 @@ import (
 // steady are rules by which holders survive the change to another master.
 var steady = lease.Rules{Heartbeat: 300, Gap: 60_000, Lead: 60_300, Ahead: 200, Loss: 300, Skew: 200, Reclaim: 121_000}
 
-// TestSentinel kills the master of a group. Holders that may be without a store
-// for long enough go on, others stop and come back; a number that is in use is
-// given to nobody.
+// TestSentinel kills the master of a group. Holders that may be without a store for long enough go
+// on, others stop and come back; a number that is in use is given to nobody.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	g := assert.Of(servers.StartRedisGroup(t.Context())).Must(t)
@@ -33,16 +34,9 @@ func TestSentinel(t *testing.T) {
 	slow.Rules = steady
 	goesOn := []*holders.Process{holders.Start(t, slow, &all), holders.Start(t, slow, &all)}
 	comesBack := []*holders.Process{holders.Start(t, quick, &brisk), holders.Start(t, quick, &brisk)}
-	for _, p := range append(goesOn, comesBack...) {
-		p.Issues(t, 200)
-	}
+	holders.EachIssues(t, 200, append(goesOn, comesBack...)...)
 	assert.Of(g.Master.Do("SET", "last", "1")).Must(t)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // the replica has all
-		if n, err := g.Replica.Do("EXISTS", "last"); err == nil && n == ":1" {
-			break
-		}
-		assert.MustTrue(t, !time.Now().After(end), "the replica does not follow")
-	}
+	follows(t, g.Replica, "last") // it has all then
 	// No other server becomes the master before the holders that cannot go on have stopped.
 	assert.Must(t, g.Replica.Signal(syscall.SIGSTOP))
 	assert.Must(t, g.Master.Kill())
@@ -54,19 +48,18 @@ func TestSentinel(t *testing.T) {
 	ask := lease.Ask{Pool: "steady", Shape: holders.Shape(), Rules: steady, Use: lease.Use{Token: "other"}, Reclaim: true}
 	reply, err := s.Take(t.Context(), ask)
 	assert.True(t, err == nil && reply.Verdict == lease.Wait, "a number after another server became the master: %+v, %v; want a wait", reply, err)
-	for _, p := range append(goesOn, comesBack...) {
-		p.Issues(t, 500)
+	holders.EachIssues(t, 500, append(goesOn, comesBack...)...)
+	keptTheirs(t, goesOn...)
+	holders.End(t, &all, goesOn...)
+	holders.End(t, &brisk, comesBack...)
+}
+
+// keptTheirs: each holder has the number that it took first.
+func keptTheirs(t *testing.T, all ...*holders.Process) {
+	t.Helper()
+	for _, p := range all {
+		assert.Equal(t, "numbers taken, by the log\n"+p.Log(), strings.Count(p.Log(), "worker number taken"), 1)
 	}
-	for _, p := range goesOn {
-		if n := strings.Count(p.Log(), "worker number taken"); n != 1 {
-			t.Errorf("a holder that could go on took %d numbers\n%s", n, p.Log())
-		}
-		p.End(t)
-	}
-	for _, p := range comesBack {
-		p.End(t)
-	}
-	assert.Equal(t, "ids twice", len(all.Twice())+len(brisk.Twice()), 0)
 }
 
 // mastered waits until the group has a master again.
@@ -101,8 +94,7 @@ func TestCluster(t *testing.T) {
 	j := jobOn(c, "p")
 	j.Rules = steady
 	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
+	holders.EachIssues(t, 200, a, b)
 	moveSlot(t, cluster, from, to, keys("p"))
 	now, err := cluster.Owner(key)
 	assert.MustTrue(t, err == nil && now == to, "the pool is on %v, %v; want it moved", now, err)
@@ -116,19 +108,10 @@ func TestCluster(t *testing.T) {
 		}
 		return n
 	}
-	for end := time.Now().Add(time.Minute); renewed() < 2; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d numbers were renewed on the other node, want 2", renewed())
-		}
-	}
-	for _, p := range []*holders.Process{a, b} {
-		p.Issues(t, 500)
-		if n := strings.Count(p.Log(), "worker number taken"); n != 1 {
-			t.Errorf("a holder took %d numbers\n%s", n, p.Log())
-		}
-		p.End(t)
-	}
-	assert.Equal(t, "ids twice", len(all.Twice()), 0)
+	assert.Until(t, "two numbers were renewed on the other node", func() bool { return renewed() >= 2 })
+	holders.EachIssues(t, 500, a, b)
+	keptTheirs(t, a, b)
+	holders.End(t, &all, a, b)
 }
 
 // moveSlot moves keys, all of one slot, and the slot from one node to another.
@@ -136,13 +119,11 @@ func moveSlot(t *testing.T, c *servers.RedisCluster, from, to *servers.Redis, ke
 	t.Helper()
 	do := func(r *servers.Redis, words ...string) string {
 		t.Helper()
-		answer := assert.Of(r.Do(words...)).Must(t)
-		return answer
+		return assert.Of(r.Do(words...)).Must(t)
 	}
 	slot := strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", keys[0]), ":")
 	for _, key := range keys {
-		other := strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", key), ":")
-		assert.True(t, other == slot, "keys of one pool have slots %s and %s", slot, other)
+		assert.Equal(t, "slots of the keys of one pool", strings.TrimPrefix(do(from, "CLUSTER", "KEYSLOT", key), ":"), slot)
 	}
 	id := func(r *servers.Redis) string { return do(r, "CLUSTER", "MYID") }
 	host, port, err := net.SplitHostPort(to.Addr)
@@ -153,4 +134,18 @@ func moveSlot(t *testing.T, c *servers.RedisCluster, from, to *servers.Redis, ke
 	for _, r := range append([]*servers.Redis{to}, c.Nodes...) {
 		do(r, "CLUSTER", "SETSLOT", slot, "NODE", id(to))
 	}
+}
+
+// TestAlert: whoever writes to a server that has refused the certificate is told so, and not of a
+// reset.
+func TestAlert(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	s.StartTLS()
+	defer s.Close()
+	c, err := dialTLS(&tls.Config{InsecureSkipVerify: true})(context.Background(), "tcp", s.Listener.Addr().String())
+	assert.Must(t, err)
+	defer c.Close()
+	assert.Until(t, "a write fails", func() bool { _, err = c.Write([]byte("PING\r\n")); return err != nil })
+	assert.Fails(t, "the error", err, "remote error: tls: ")
 }

@@ -20,10 +20,7 @@ func TestOutageTimes(t *testing.T) {
 	for _, p := range []struct {
 		name               string
 		heartbeat, reclaim time.Duration
-	}{
-		{"standard", 2 * time.Second, 20 * time.Second},
-		{"patient", 5 * time.Second, 5 * time.Minute},
-	} {
+	}{{"standard", 2 * time.Second, 20 * time.Second}, {"patient", 5 * time.Second, 5 * time.Minute}} {
 		for _, away := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second, 15 * time.Second, 60 * time.Second} {
 			t.Run(fmt.Sprintf("%s, away for %v", p.name, away), func(t *testing.T) {
 				t.Parallel()

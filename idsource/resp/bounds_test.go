@@ -44,36 +44,40 @@ func TestInside(t *testing.T) {
 	addr, _ := serve(t, Config{Logger: slog.New(slog.NewTextHandler(&out, nil)), Lookup: func(string) (Source, bool) { return down, true }})
 	got := talk(t, addr, "INCR a\r\nINCRBY a 5\r\n")
 	_, reference, _ := strings.Cut(strings.TrimSpace(strings.SplitN(got, "\r\n", 2)[0]), "reference ")
-	if strings.Contains(got, "10.1.2.3") || strings.Contains(got, "'ids'") || len(reference) != 8 || !strings.HasPrefix(got, "-ERR id source a: store not available: the log of idproxy says why") {
-		t.Errorf("clients are told %q", got)
-	}
-	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, reference) || !strings.Contains(text, "10.1.2.3:3306: access denied for 'ids'") || !strings.Contains(text, "key=a") {
-		t.Errorf("reference %s, and the log has %s", reference, text)
-	}
+	assert.True(t, strings.HasPrefix(got, "-ERR id source a: store not available: the log of idproxy says why") && len(reference) == 8, "clients are told %q", got)
+	assert.True(t, !strings.Contains(got, "10.1.2.3") && !strings.Contains(got, "'ids'"), "clients are told %q", got)
+	text := out.String()
+	assert.True(t, strings.Count(text, "\n") == 1 && strings.Contains(text, reference) && strings.Contains(text, "10.1.2.3:3306: access denied for 'ids'") && strings.Contains(text, "key=a"), "reference %s, and the log has %s", reference, text)
+}
+
+// logins returns what logs in from a host, where a password is right, and the log of that.
+func logins(t *testing.T) (login func(host, password string) bool, out *logged) {
+	out = &logged{}
+	s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")}), Logger: slog.New(slog.NewTextHandler(out, nil))})
+	return func(host, password string) bool {
+		return (&client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}}).login(t.Context(), "default", password)
+	}, out
 }
 
 // TestGuesses tries passwords over many connections at once.
 func TestGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out logged
-		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")}), Logger: slog.New(slog.NewTextHandler(&out, nil))})
-		from := func(host string) *client { return &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}} }
+		login, out := logins(t)
 		began := time.Now()
-		assert.MustTrue(t, !from("10.0.0.1").login(t.Context(), "default", "wrong"), "a wrong password is right")
+		assert.MustTrue(t, !login("10.0.0.1", "wrong"), "a wrong password is right")
 		var wg sync.WaitGroup
 		for i := range 10 {
-			wg.Go(func() { from("10.0.0.1").login(t.Context(), "default", fmt.Sprint("guess", i)) })
+			wg.Go(func() { login("10.0.0.1", fmt.Sprint("guess", i)) })
 		}
-		assert.True(t, from("10.0.0.2").login(t.Context(), "default", "right") && time.Since(began) <= 0, "another host had to wait for %v", time.Since(began))
+		assert.True(t, login("10.0.0.2", "right") && time.Since(began) <= 0, "another host had to wait for %v", time.Since(began))
 		wg.Wait()
 		assert.GreaterOrEqual(t, "ten guesses took", time.Since(began), 10*guessPause)
-		assert.True(t, from("10.0.0.1").login(t.Context(), "default", "right") && time.Since(began) >= 11*guessPause, "after ten guesses the right password took %v", time.Since(began))
+		assert.True(t, login("10.0.0.1", "right") && time.Since(began) >= 11*guessPause, "after ten guesses the right password took %v", time.Since(began))
 		time.Sleep(2 * guessTime)
 		began = time.Now()
-		assert.True(t, from("10.0.0.1").login(t.Context(), "default", "right") && time.Since(began) <= 0, "later the right password took %v", time.Since(began))
-		if text := out.String(); !strings.Contains(text, "login for ids failed") || !strings.Contains(text, "10.0.0.1") || strings.Contains(text, "wrong") || strings.Contains(text, "guess") || strings.Count(text, "\n") > 2 {
-			t.Errorf("the log has\n%s", text)
-		}
+		assert.True(t, login("10.0.0.1", "right") && time.Since(began) <= 0, "later the right password took %v", time.Since(began))
+		text := out.String()
+		assert.True(t, strings.Contains(text, "login for ids failed") && strings.Contains(text, "10.0.0.1") && !strings.Contains(text, "wrong") && !strings.Contains(text, "guess") && strings.Count(text, "\n") <= 2, "the log has\n%s", text)
 	})
 }
 
@@ -81,18 +85,17 @@ func TestGuesses(t *testing.T) {
 // and no longer.
 func TestGuessesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")})})
-		from := func(host string) *client { return &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}} }
-		from("2001:db8::1").login(t.Context(), "default", "wrong")
+		login, _ := logins(t)
+		login("2001:db8::1", "wrong")
 		began := time.Now()
 		for time.Since(began) < guessTime {
 			time.Sleep(guessPause / 2)
-			from("2001:db8::2").login(t.Context(), "default", "right") // of the same network
+			login("2001:db8::2", "right") // of the same network
 		}
 		time.Sleep(guessPause)
 		began = time.Now()
 		for range 10 {
-			assert.MustTrue(t, from("2001:db8::1").login(t.Context(), "default", "right") && time.Since(began) <= 0, "a minute behind a wrong password the right one took %v", time.Since(began))
+			assert.MustTrue(t, login("2001:db8::1", "right") && time.Since(began) <= 0, "a minute behind a wrong password the right one took %v", time.Since(began))
 		}
 	})
 }
@@ -119,12 +122,10 @@ func TestApart(t *testing.T) {
 	drawn, hidden := &counter{next: 1, gap: true}, &counter{next: 1}
 	addr, _ := newServer(t, map[string]Source{"drawn": drawn, "hidden": scattered{hidden}}, access.User{Name: "default", Secret: access.DigestOf("x"), Rate: 5})
 	const none = "-ERR this source has no 100 consecutive ids: ask for fewer\r\n"
-	if got := talk(t, addr, "AUTH x\r\nINCRBY hidden 100\r\nINCRBY hidden 100\r\n"); got != "+OK\r\n"+none+none || hidden.next != 1 {
-		t.Errorf("%q, and %d ids were drawn", got, hidden.next-1)
-	}
-	if got := talk(t, addr, "AUTH x\r\nINCRBY drawn 100\r\nINCRBY drawn 100\r\n"); !strings.HasPrefix(got, "+OK\r\n"+none+"-ERR user 'default' may have 5 ids in a second") {
-		t.Errorf("%q", got)
-	}
+	got := talk(t, addr, "AUTH x\r\nINCRBY hidden 100\r\nINCRBY hidden 100\r\n")
+	assert.True(t, got == "+OK\r\n"+none+none && hidden.next == 1, "%q, and %d ids were drawn", got, hidden.next-1)
+	got = talk(t, addr, "AUTH x\r\nINCRBY drawn 100\r\nINCRBY drawn 100\r\n")
+	assert.True(t, strings.HasPrefix(got, "+OK\r\n"+none+"-ERR user 'default' may have 5 ids in a second"), "%q", got)
 }
 
 // TestKnownPassword: a name that is nobody's, with a password that is somebody's, is refused and slows

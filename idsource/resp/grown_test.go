@@ -171,20 +171,15 @@ func TestCreateAndSet(t *testing.T) {
 // TestGuessesLog: of one address the log has one failed login in a minute, with how many there were.
 func TestGuessesLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out logged
-		s := New(Config{Users: access.NewUsers(access.User{Name: "default", Secret: access.DigestOf("right")}), Logger: slog.New(slog.NewTextHandler(&out, nil))})
-		guess := func(host string) {
-			cl := &client{s: s, addr: &net.TCPAddr{IP: net.ParseIP(host), Port: 1}}
-			assert.MustTrue(t, !cl.login(t.Context(), "default", "wrong"), "a wrong password is right")
-		}
+		login, out := logins(t)
+		guess := func(host string) { assert.MustTrue(t, !login(host, "wrong"), "a wrong password is right") }
 		for range 59 { // each waits for 200 ms at most
 			guess("10.0.0.1")
 			time.Sleep(700 * time.Millisecond)
 		}
 		guess("10.0.0.2")
-		if got := strings.Count(out.String(), "\n"); got != 2 {
-			t.Errorf("%d lines of two addresses within a minute:\n%s", got, out.String())
-		}
+		got := strings.Count(out.String(), "\n")
+		assert.True(t, got == 2, "%d lines of two addresses within a minute:\n%s", got, out.String())
 		time.Sleep(time.Minute)
 		guess("10.0.0.1")
 		text := out.String()
@@ -252,16 +247,13 @@ func TestTLS(t *testing.T) {
 	assert.Fails(t, "a client that does not trust the certificate", stranger.Incr(t.Context(), "ids").Err(), "certificate")
 	plain := redis.NewClient(&redis.Options{Addr: addr, Username: "app", Password: "secret", MaxRetries: -1})
 	assert.Fails(t, "a client without TLS gets ids", plain.Incr(t.Context(), "ids").Err(), "")
-	for _, c := range []*redis.Client{stranger, plain} {
-		assert.NoError(t, c.Close())
-	}
+	assert.NoError(t, errors.Join(stranger.Close(), plain.Close()))
 	ca := filepath.Join(dir, "ca.pem")
 	for _, protocol := range []string{"-2", "-3"} {
 		cli := exec.CommandContext(t.Context(), "redis-cli", protocol, "-h", host, "-p", port, "--tls", "--cacert", ca, "--user", "app", "--pass", "secret", "--no-auth-warning")
 		cli.Stdin = strings.NewReader("IDS.SET ids 1000\nINCR ids\nCOMMAND COUNT\nCOMMAND DOCS incr\n")
-		if out, err := cli.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "OK\n10") || !strings.Contains(string(out), "\n18\n") || !strings.Contains(string(out), "Returns the next id of a key.") {
-			t.Errorf("redis-cli %s: %v\n%s", protocol, err, out)
-		}
+		out, err := cli.CombinedOutput()
+		assert.True(t, err == nil && strings.HasPrefix(string(out), "OK\n10") && strings.Contains(string(out), "\n18\n") && strings.Contains(string(out), "Returns the next id of a key."), "redis-cli %s: %v\n%s", protocol, err, out)
 	}
 	python := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", `
 import redis, sys
@@ -306,13 +298,7 @@ func TestTLSHostile(t *testing.T) {
 	}
 	good := redis.NewClient(&redis.Options{Addr: addr, Username: "app", Password: "secret", TLSConfig: trusting(t, dir), MaxRetries: -1, PoolSize: 1})
 	defer good.Close() //nolint:errcheck // the test is over
-	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err = good.Incr(t.Context(), "ids").Err(); err == nil {
-			break
-		}
-	}
-	assert.NoError(t, err, "a client beside silent ones")
+	assert.Until(t, "a client beside silent ones gets an id", func() bool { return good.Incr(t.Context(), "ids").Err() == nil })
 	for _, c := range silent {
 		assert.Must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 		_, err := io.Copy(io.Discard, c)
@@ -324,8 +310,7 @@ func TestTLSHostile(t *testing.T) {
 // TestRateIsTold: who has had what he may is told so, and how long to wait.
 func TestRateIsTold(t *testing.T) {
 	addr, _ := newServer(t, map[string]Source{"a": &counter{next: 1}, "u": &named{}}, access.User{Name: "default", Secret: access.DigestOf("x"), Rate: 2})
-	if got := talk(t, addr, "AUTH x\r\nINCRBY a 2\r\nIDS.NEXT u\r\nINCR a\r\nGET a\r\n"); !strings.HasPrefix(got, "+OK\r\n:2\r\n-ERR user 'default' may have 2 ids in a second (rate): try again in ") ||
-		strings.Count(got, "(rate)") != 2 || !strings.HasSuffix(got, "$1\r\n2\r\n") {
-		t.Errorf("over the wire: %q", got)
-	}
+	got := talk(t, addr, "AUTH x\r\nINCRBY a 2\r\nIDS.NEXT u\r\nINCR a\r\nGET a\r\n")
+	assert.True(t, strings.HasPrefix(got, "+OK\r\n:2\r\n-ERR user 'default' may have 2 ids in a second (rate): try again in "), "over the wire: %q", got)
+	assert.True(t, strings.Count(got, "(rate)") == 2 && strings.HasSuffix(got, "$1\r\n2\r\n"), "over the wire: %q", got)
 }

@@ -90,12 +90,10 @@ func serve(t *testing.T, c Config) (addr string, stop func() error) {
 	return sourcetest.Serve(t, New(c).Serve)
 }
 
-// talk sends text and returns the whole answer, after the server or QUIT has
-// ended the connection.
+// talk sends text and returns the whole answer, after the server or QUIT has ended the connection.
 func talk(t *testing.T, addr, text string) string {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	assert.Must(t, err)
+	c := assert.Of(net.Dial("tcp", addr)).Must(t)
 	defer c.Close() //nolint:errcheck // read to the end
 	assert.Of(io.WriteString(c, text+"QUIT\r\n")).Must(t)
 	assert.Must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
@@ -222,7 +220,7 @@ func TestTooManyClients(t *testing.T) {
 	c := assert.Of(net.Dial("tcp", addr)).Must(t)
 	defer c.Close() //nolint:errcheck // the server closes it
 	all, _ := io.ReadAll(c)
-	assert.True(t, string(all) == "-ERR max number of clients reached\r\n", "client 21 is told %q", all)
+	assert.Equal(t, "client 21 is told", string(all), "-ERR max number of clients reached\r\n")
 }
 
 // TestPatience: a client that does not log in, or does not read, is cut off; all others stay.

@@ -45,9 +45,8 @@ func TestSegmentAdvance(t *testing.T) {
 				}
 				before := len(st.calls())
 				sourcetest.Advance(t, s, tt.id)
-				if got := len(st.calls()) - before; got != tt.trips && tt.id != 100 { // the last one held asks for the next range, as issuing it does
-					t.Errorf("%d round trips, want %d", got, tt.trips)
-				}
+				got := len(st.calls()) - before
+				assert.True(t, got == tt.trips || tt.id == 100, "%d round trips, want %d", got, tt.trips) // the last one held asks for the next range, as issuing it does
 				p := st.snapshot()["order_id"]
 				assert.True(t, p.Next > tt.id, "the store stands at %d", p.Next)
 				assert.Equal(t, "the next id", sourcetest.Fill(t, s, 1, 1)[0], tt.next)
@@ -69,8 +68,7 @@ func TestSegmentAdvanceTooHigh(t *testing.T) {
 	assert.Equal(t, "the next id", sourcetest.Fill(t, s, 1, 1)[0], math.MaxInt64-DefaultMaxStep+1)
 	const want = `id source "order_id": id too high: 9223372036854775807 cannot be moved past: ` +
 		`fewer than 1000000 ids would be left below the greatest allowed, 9223372036854775807; insert a lower id, or use explicit: keep`
-	err := s.Advance(t.Context(), math.MaxInt64)
-	assert.True(t, err != nil && err.Error() == want, "%v\nwant %s", err, want)
+	assert.Equal(t, "Advance", fmt.Sprint(s.Advance(t.Context(), math.MaxInt64)), want)
 }
 
 // Ids that are on their way when Advance comes are dropped as they arrive.
@@ -88,9 +86,8 @@ func TestSegmentAdvanceInFlight(t *testing.T) {
 			synctest.Wait()
 			close(st.block)
 			wg.Wait()
-			if got := sourcetest.Fill(t, s, 1, 1)[0]; got != next && got != next+1 { // one is the waiting Fill's
-				t.Errorf("the next id behind sourcetest.Advance(%d) is %d, want %d", id, got, next)
-			}
+			got := sourcetest.Fill(t, s, 1, 1)[0]
+			assert.True(t, got == next || got == next+1, "the next id behind sourcetest.Advance(%d) is %d, want %d", id, got, next) // one is the waiting Fill's
 		})
 	}
 }
@@ -104,8 +101,7 @@ func TestSegmentAdvanceStoreDown(t *testing.T) {
 		sourcetest.Advance(t, s, 50)
 		sourcetest.WantKind(t, "above what is held", s.Advance(t.Context(), 700), idsource.StoreDown)
 		st.set(func(st *faultStore) { st.down = nil })
-		got := sourcetest.Fill(t, s, 1, 1)[0]
-		assert.True(t, got == 701, "the next id is %d, want 701: nobody can tell whether the store took it", got)
+		assert.Equal(t, "the next id, as nobody can tell whether the store took it", sourcetest.Fill(t, s, 1, 1)[0], 701)
 		assert.Must(t, s.Close(t.Context()))
 		sourcetest.WantKind(t, "Advance", s.Advance(t.Context(), 1), idsource.Closed)
 	})
@@ -140,8 +136,7 @@ func TestSegmentAdvanceWentBack(t *testing.T) {
 	}
 }
 
-// Processes close one behind the other, each giving back the newest range, and
-// another one starts.
+// Processes close one behind the other, each giving back the newest range, and another one starts.
 func TestSegmentAdvanceGiveBack(t *testing.T) {
 	next := func(id uint64) (got uint64) {
 		synctest.Test(t, func(t *testing.T) {
@@ -165,16 +160,14 @@ func TestSegmentAdvanceGiveBack(t *testing.T) {
 		return got
 	}
 	for _, id := range []uint64{50, 150, 200, 250, 300, 301, 340} {
-		got := next(id)
-		assert.True(t, got > id, "id %d was issued behind sourcetest.Advance(%d)", got, id)
+		assert.Greater(t, fmt.Sprintf("the next id behind sourcetest.Advance(%d)", id), next(id), id)
 	}
 	// Without Advance both ranges come back: the control of this test.
 	assert.Equal(t, "the next id", next(0), 111)
 }
 
-// courses lets processes of one store issue and advance at random, and returns
-// how often an id came that Advance had excluded. An Advance that does nothing
-// is the negative control.
+// courses lets processes of one store issue and advance at random, and returns how often an id came
+// that Advance had excluded. An Advance that does nothing is the negative control.
 func courses(t *testing.T, does guard) (wrong int64) {
 	st := newFaultStore()
 	st.keys["order_id"] = idsource.Position{Next: 1000, Used: true}
@@ -217,8 +210,7 @@ func courses(t *testing.T, does guard) (wrong int64) {
 		}
 	}
 	wg.Wait()
-	id, twice := sourcetest.Repeated(all)
-	assert.True(t, !twice, "id %d was issued twice", id)
+	sourcetest.Once(t, all)
 	return bad.Load()
 }
 
@@ -242,4 +234,69 @@ func (s *watchedStore) Reserve(ctx context.Context, a idsource.Ask) (uint64, uin
 func TestSegmentAdvanceConcurrent(t *testing.T) {
 	assert.Equal(t, "ids and ranges reach below an Advance that had returned", courses(t, guarded), 0)
 	assert.True(t, courses(t, bare) != 0, "an Advance that does nothing is not noticed: the test proves nothing")
+}
+
+func TestSegmentReturn(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		first, end uint64 // of 10 ids from 1 on, the first of which was waited for
+		behind     int    // ids taken in between
+		advance    uint64
+		next       uint64
+	}{
+		{name: "the newest", first: 4, end: 11, next: 4},
+		{name: "none", first: 11, end: 11, next: 11},
+		{name: "not the newest", first: 4, end: 11, behind: 1, next: 12},
+		{name: "not all of the newest", first: 4, end: 10, next: 11},
+		{name: "moved past", first: 4, end: 11, advance: 6, next: 7},
+		{name: "all moved past", first: 4, end: 11, advance: 10, next: 11},
+		{name: "and one that was waited for", first: 1, end: 11, next: 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newTestSegment(t, Config{Store: newFaultStore(), Step: 100, StepPolicy: StepFixed, Prefetch: 1})
+			sourcetest.Fill(t, s, 1, 1)
+			sourcetest.Fill(t, s, 9, 1)
+			if tt.behind > 0 {
+				sourcetest.Fill(t, s, tt.behind, 1)
+			}
+			if tt.advance > 0 {
+				sourcetest.Advance(t, s, tt.advance)
+			}
+			s.Return(tt.first, tt.end)
+			assert.Equal(t, "the next id", sourcetest.Fill(t, s, 1, 1)[0], tt.next)
+		})
+	}
+}
+
+// Ids that someone kept are given to nobody else. Ids that the source was moved past are given to
+// nobody.
+func TestSegmentReturnRaces(t *testing.T) {
+	s := newTestSegment(t, Config{Store: newFaultStore(), Step: 1000, StepPolicy: StepFixed})
+	var mu sync.Mutex
+	kept := map[uint64]bool{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 2000 {
+				ids := make([]uint64, 1+rand.IntN(20))
+				if err := s.Fill(t.Context(), ids, 1); err != nil {
+					t.Error(err)
+					return
+				}
+				keep := rand.IntN(len(ids) + 1)
+				if keep < len(ids) && rand.IntN(4) == 0 { // an explicit id among those that go back
+					assert.NoError(t, s.Advance(t.Context(), ids[keep]))
+					keep++
+				}
+				mu.Lock()
+				for _, id := range ids[:keep] {
+					assert.True(t, !kept[id], "id %d twice", id)
+					kept[id] = true
+				}
+				mu.Unlock()
+				s.Return(ids[0]+uint64(keep), ids[len(ids)-1]+1)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"idproxy/idsource"
 	"idproxy/integration/assert"
 )
@@ -138,3 +140,5 @@ func newTestSegment(t testing.TB, c Config) *Segment {
 	t.Cleanup(func() { _ = s.Close(context.Background()) }) // some tests leave the store down
 	return s
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

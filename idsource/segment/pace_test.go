@@ -2,7 +2,10 @@ package segment
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,11 +34,7 @@ func TestSegmentPrefetchByRate(t *testing.T) {
 		others  bool // other processes reserve in between, so that ranges do not join
 		forgets bool // the rate
 		waits   bool
-	}{
-		{"alone", false, false, false},
-		{"among others", true, false, false},
-		{"mark alone, the control", false, true, true},
-	} {
+	}{{"alone", false, false, false}, {"among others", true, false, false}, {"mark alone, the control", false, true, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &slowStore{newFaultStore(), 20 * time.Millisecond}
@@ -61,8 +60,7 @@ func TestSegmentPrefetchByRate(t *testing.T) {
 						waited += time.Since(began)
 					}
 				}
-				got := waited > 0
-				assert.True(t, got == tt.waits, "waited %v in all, want waits: %v", waited, tt.waits)
+				assert.True(t, (waited > 0) == tt.waits, "waited %v in all, want waits: %v", waited, tt.waits)
 			})
 		})
 	}
@@ -92,8 +90,7 @@ func TestSegmentStepRate(t *testing.T) {
 		}
 		last := up[len(up)-1]
 		assert.True(t, last >= 55_000 && last <= 65_000, "step %d at 1000 ids a second, want what lasts a minute", last)
-		most := slices.Max(use(5000, time.Second, 5*time.Minute))
-		assert.True(t, most == 100_000, "step %d at 5000 ids a second, want max_step", most)
+		assert.Equal(t, "step at 5000 ids a second, max_step", slices.Max(use(5000, time.Second, 5*time.Minute)), 100_000)
 		down := use(60, time.Minute, 200*time.Hour)
 		last = down[len(down)-1]
 		assert.True(t, last == 1000, "step %d at one id a second, want the least, 1000: %v", last, down)
@@ -138,17 +135,14 @@ func TestSegmentLongOutage(t *testing.T) {
 			}
 			run(2 * time.Minute)
 			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
-			n := run(30 * time.Second)
-			assert.True(t, n <= 0, "policy %d: %d statements failed in an outage of 30 s", policy, n)
+			assert.Equal(t, fmt.Sprintf("policy %d: statements that failed in an outage of 30 s", policy), run(30*time.Second), 0)
 			st.set(func(st *faultStore) { st.down = nil })
 			run(2 * time.Minute)
 			st.set(func(st *faultStore) { st.down = sourcetest.ErrDown })
-			n = run(4 * time.Minute)
-			assert.True(t, n != 0, "policy %d: nothing failed in four minutes: was the store down?", policy)
+			assert.Greater(t, fmt.Sprintf("policy %d: statements that failed in four minutes, as the store was down", policy), run(4*time.Minute), 0)
 			st.set(func(st *faultStore) { st.down = nil })
 			time.Sleep(idsource.MaxPause)
-			n = run(time.Minute)
-			assert.True(t, n <= 0, "policy %d: %d statements failed with the store back", policy, n)
+			assert.Equal(t, fmt.Sprintf("policy %d: statements that failed with the store back", policy), run(time.Minute), 0)
 		})
 	}
 }
@@ -160,4 +154,116 @@ func TestPaceOfReturns(t *testing.T) {
 	p.measure(start, 500)
 	p.measure(start.Add(time.Second), 600)
 	assert.Equal(t, "ids a second", p.rate, 0)
+}
+
+// Behind a store that is dead calls wait until one deadline, and one by one
+// afterwards, whether it refuses or hangs.
+func TestPatienceWithADeadStore(t *testing.T) {
+	calls := map[string]func(ctx context.Context, s *Segment) error{
+		"Fill":    func(ctx context.Context, s *Segment) error { return s.Fill(ctx, make([]uint64, 1), 1) },
+		"Admit":   func(ctx context.Context, s *Segment) error { return s.Admit(ctx, "t.id", 5) },
+		"Advance": func(ctx context.Context, s *Segment) error { return s.Advance(ctx, 50) },
+	}
+	faults := map[string]func(st *faultStore){
+		"refuses": func(st *faultStore) { st.down = sourcetest.ErrDown },
+		"hangs":   func(st *faultStore) { st.block = make(chan struct{}) },
+	}
+	for name, call := range calls {
+		for fault, set := range faults {
+			if name == "Admit" && fault == "refuses" {
+				continue // it is told at once
+			}
+			t.Run(name+", "+fault, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					st := newFaultStore()
+					s := newTestSegment(t, Config{Store: st, Wait: sourcetest.Waits(3 * time.Second)})
+					st.set(set)
+					do := func() error { return call(t.Context(), s) }
+					late := func() error {
+						time.Sleep(2 * time.Second)
+						return do()
+					}
+					var first, second map[time.Duration]int
+					var err, lateErr error
+					var wg sync.WaitGroup
+					wg.Go(func() { first, err = sourcetest.Took(10, do, idsource.StoreDown) })
+					wg.Go(func() { second, lateErr = sourcetest.Took(10, late, idsource.StoreDown) })
+					wg.Wait()
+					if err = errors.Join(err, lateErr); err != nil || first[3*time.Second] != 10 || second[3*time.Second] != 10 {
+						t.Errorf("the first calls took %v, those 2s later %v with these, %v; want one deadline", first, second, err)
+					}
+					if times, err := sourcetest.Took(10, do, idsource.StoreDown); err != nil || times[0] != 9 || times[3*time.Second] != 1 {
+						t.Errorf("calls behind the deadline took %v, %v; want one that waits", times, err)
+					}
+					if st.block != nil {
+						close(st.block)
+					}
+					st.set(func(st *faultStore) { st.down, st.block = nil, nil })
+					_ = do() // it has the store tried at once
+					time.Sleep(200 * time.Millisecond)
+					synctest.Wait()
+					began := time.Now()
+					assert.NoError(t, do(), "200ms after the store is back")
+					assert.Equal(t, "then it took", time.Since(began), 0)
+				})
+			})
+		}
+	}
+}
+
+// Tables that share a source share its patience.
+func TestPatienceOfTables(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newFaultStore()
+		st.down = sourcetest.ErrDown
+		p := assert.Of(NewPerTable(Config{Name: "each", Store: st, Key: "{table}"})).Must(t)
+		defer func() { _ = p.Close(t.Context()) }() // the store is down
+		var mu sync.Mutex
+		n := 0
+		fill := func() error {
+			mu.Lock()
+			n++
+			s, err := p.Series("s", fmt.Sprint("t", n))
+			mu.Unlock()
+			if err != nil {
+				return err
+			}
+			return s.Fill(t.Context(), make([]uint64, 1), 1)
+		}
+		times, err := sourcetest.Took(10, fill, idsource.StoreDown)
+		assert.True(t, err == nil && times[idsource.DefaultWait] == 10, "first calls took %v, %v", times, err)
+		times, err = sourcetest.Took(10, fill, idsource.StoreDown)
+		assert.True(t, err == nil && times[0] == 9, "calls behind the deadline took %v, %v; want one that waits", times, err)
+	})
+}
+
+// silentStore is a store that answers nothing.
+type silentStore struct{ idsource.SegmentStore }
+
+// Position implements idsource.SegmentStore.
+func (silentStore) Position(ctx context.Context, _ string) (idsource.Position, error) {
+	<-ctx.Done()
+	return idsource.Position{}, ctx.Err()
+}
+
+// TestClientGone: a client that leaves takes no time from those behind it.
+func TestClientGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 2 * time.Second
+		s := assert.Of(New(Config{Name: "ids", Store: silentStore{}, Wait: func() time.Duration { return wait }})).Must(t)
+		gone, cancel := context.WithTimeout(t.Context(), wait/4)
+		defer cancel()
+		assert.Fails(t, "a column was admitted by nobody", s.Admit(gone, "t.id", 5), "")
+		time.Sleep(10 * wait)
+		began := time.Now()
+		var calls sync.WaitGroup
+		for range 3 {
+			calls.Go(func() {
+				err := s.Admit(t.Context(), "t.id", 5)
+				assert.True(t, errors.Is(err, idsource.StoreDown) && time.Since(began) == wait, "a later call: %v after %v", err, time.Since(began))
+			})
+		}
+		calls.Wait()
+		assert.NoError(t, s.Close(t.Context()))
+	})
 }

@@ -29,10 +29,7 @@ const (
 func newScrambled(t testing.TB, st *faultStore, s *scramble.Scramble, c Config) *Scrambled {
 	t.Helper()
 	c.Name, c.Store = "order_id", st
-	one, err := NewScrambled(c, s, func(context.Context) ([]string, error) {
-		return slices.Collect(maps.Keys(st.snapshot())), nil
-	})
-	assert.Must(t, err)
+	one := assert.Of(NewScrambled(c, s, func(context.Context) ([]string, error) { return slices.Collect(maps.Keys(st.snapshot())), nil })).Must(t)
 	t.Cleanup(func() { _ = one.Close(context.Background()) }) // some tests leave the store down
 	return one
 }
@@ -124,15 +121,11 @@ func TestScrambledBegins(t *testing.T) {
 			}})
 			err := s.Admit(t.Context(), "t.id", tt.highest)
 			if tt.want == 0 {
-				if err != nil || !slices.Contains(slices.Collect(maps.Keys(st.snapshot())), key) {
-					t.Errorf("%v; the store has %v", err, st.snapshot())
-				}
+				assert.True(t, err == nil && slices.Contains(slices.Collect(maps.Keys(st.snapshot())), key), "%v; the store has %v", err, st.snapshot())
 				return
 			}
 			sourcetest.WantKind(t, "Admit", err, tt.want)
-			if !strings.Contains(err.Error(), tt.text) || len(st.snapshot()) != len(tt.at) {
-				t.Errorf("%v, want %q; the store has %v", err, tt.text, st.snapshot())
-			}
+			assert.True(t, strings.Contains(err.Error(), tt.text) && len(st.snapshot()) == len(tt.at), "%v, want %q; the store has %v", err, tt.text, st.snapshot())
 		})
 	}
 }
@@ -157,9 +150,7 @@ func TestScrambledJoins(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			st := newFaultStore()
 			st.keys["order_id"+by.Name()] = idsource.Position{Next: 500, Used: true}
-			s := newScrambled(t, st, by, Config{Begin: func(context.Context, Beginning) (Greatest, error) {
-				return Greatest{tt.top, "t.id"}, nil
-			}})
+			s := newScrambled(t, st, by, Config{Begin: func(context.Context, Beginning) (Greatest, error) { return Greatest{tt.top, "t.id"}, nil }})
 			err := s.Admit(t.Context(), "t.id", 0)
 			if tt.want != 0 {
 				sourcetest.WantKind(t, "Admit", err, tt.want)
@@ -237,8 +228,7 @@ func TestUnissued(t *testing.T) {
 	}
 	sourcetest.WantKind(t, "Holds", s.Holds("t.id", ids[0]), idsource.Behind)
 	st.set(func(st *faultStore) { st.down = errors.New("down") })
-	_, err = s.Unissued(t.Context())
-	assert.True(t, errors.Is(err, idsource.StoreDown), "%v, want store down", err)
+	assert.Of(s.Unissued(t.Context())).ErrorIs(t, "Unissued", idsource.StoreDown)
 }
 
 func TestScrambledAllocates(t *testing.T) {

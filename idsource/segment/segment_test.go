@@ -49,12 +49,10 @@ func TestSegmentDedicatedRange(t *testing.T) {
 	s := newTestSegment(t, Config{Store: st, Step: 10, StepPolicy: StepFixed, Prefetch: 1})
 	assert.MustEqual(t, "first id", sourcetest.Fill(t, s, 7, 1)[0], 1)
 	st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 100, Used: true} })
-	if got := sourcetest.Fill(t, s, 25, 1); got[0] != 100 || got[24] != 124 {
-		t.Errorf("25 ids are %d to %d, want 100 to 124", got[0], got[24])
-	}
-	if got := sourcetest.Fill(t, s, 3, 1); !slices.Equal(got, []uint64{8, 9, 10}) {
-		t.Errorf("3 ids are %v, want the rest of the first range", got)
-	}
+	got := sourcetest.Fill(t, s, 25, 1)
+	assert.True(t, got[0] == 100 && got[24] == 124, "25 ids are %d to %d, want 100 to 124", got[0], got[24])
+	got = sourcetest.Fill(t, s, 3, 1)
+	assert.True(t, slices.Equal(got, []uint64{8, 9, 10}), "3 ids are %v, want the rest of the first range", got)
 }
 
 // checkedStore notes what is durable, so that a test can see whether an id left
@@ -119,12 +117,7 @@ func TestSegmentPrefetch(t *testing.T) {
 		name     string
 		prefetch float64
 		used     int // ids taken when the second range must be there, and not before
-	}{
-		{"default", 0, 10},
-		{"half", 0.5, 50},
-		{"all", 1, 100},
-		{"tiny", 0.001, 1},
-	} {
+	}{{"default", 0, 10}, {"half", 0.5, 50}, {"all", 1, 100}, {"tiny", 0.001, 1}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newFaultStore()
@@ -167,9 +160,7 @@ func TestSegmentStep(t *testing.T) {
 					} else {
 						sourcetest.Fill(t, s, 1, 1)
 					}
-					if i > 0 && len(st.calls()) != i+1 {
-						t.Fatalf("%d ranges, want %d", len(st.calls()), i+1)
-					}
+					assert.MustTrue(t, i <= 0 || len(st.calls()) == i+1, "%d ranges, want %d", len(st.calls()), i+1)
 					got = append(got, st.calls()[i].Count)
 					if i > 0 {
 						sourcetest.Fill(t, s, 1, 1)
@@ -269,11 +260,7 @@ func TestSegmentExhausted(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		start, last uint64
-	}{
-		{"small", 1, 25},
-		{"signed", math.MaxInt64 - 24, 0},
-		{"unsigned", math.MaxUint64 - 25, math.MaxUint64 - 1},
-	} {
+	}{{"small", 1, 25}, {"signed", math.MaxInt64 - 24, 0}, {"unsigned", math.MaxUint64 - 25, math.MaxUint64 - 1}} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newTestSegment(t, Config{Store: newFaultStore(), Start: tt.start, Last: tt.last, Step: 10})
 			next := tt.start
@@ -325,4 +312,8 @@ func TestSegmentAllocs(t *testing.T) {
 	ids := make([]uint64, 10)
 	sourcetest.Fill(t, s, 1, 1)
 	assert.Equal(t, "allocations per Fill", testing.AllocsPerRun(1000, func() { _ = s.Fill(t.Context(), ids, 1) }), 0)
+}
+
+func BenchmarkSegment(b *testing.B) {
+	sourcetest.MeasureFill(b, newTestSegment(b, Config{Store: newFaultStore(), Step: 1_000_000}))
 }

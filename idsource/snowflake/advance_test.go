@@ -102,9 +102,8 @@ func TestSnowflakeAdvanceNotReady(t *testing.T) {
 	})
 }
 
-// advanceUnderLoad lets owners of a worker number follow each other while
-// goroutines take ids and move past others, and counts ids that Advance had
-// excluded.
+// advanceUnderLoad lets owners of a worker number follow each other while goroutines take ids and
+// move past others, and counts ids that Advance had excluded.
 func advanceUnderLoad(t *testing.T, does guard) (wrong int64) {
 	fences := newFaultFences()
 	var clk testClock

@@ -49,8 +49,7 @@ func lives(t *testing.T, back time.Duration, forget bool) (ids []uint64) {
 func TestSnowflakeRestart(t *testing.T) {
 	for _, back := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second, time.Hour} {
 		ids := lives(t, back, false)
-		id, twice := sourcetest.Repeated(ids)
-		assert.True(t, !twice, "clock back by %v: id %d was issued twice", back, id)
+		sourcetest.Once(t, ids, "clock back by", back)
 		assert.True(t, len(ids) >= 150, "clock back by %v: only %d ids", back, len(ids))
 	}
 	// Negative control: an owner that does not start above the fence.
@@ -73,8 +72,7 @@ func TestSnowflakeRestartAtOnce(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		b := newTestSnowflake(t, Config{Fences: fences}, clk.clock())
 		start := time.Now()
-		ts := b.layout.Decode(sourcetest.Fill(t, b, 1, 1)[0]).Time
-		assert.True(t, ts >= fence, "timestamp %d of the new owner lies below the fence %d", ts, fence)
+		assert.GreaterOrEqual(t, "the new owner's timestamp, above the fence", b.layout.Decode(sourcetest.Fill(t, b, 1, 1)[0]).Time, fence)
 		assert.LessOrEqual(t, "the first id took", time.Since(start), 10*time.Millisecond)
 	})
 }
@@ -86,8 +84,7 @@ func TestSnowflakeClose(t *testing.T) {
 		s := newTestSnowflake(t, Config{Fences: fences, Worker: 9}, new(testClock).clock())
 		last := s.layout.Decode(sourcetest.Fill(t, s, 5, 1)[4]).Time
 		assert.Must(t, s.Close(t.Context()), "Close")
-		got := fences.fence(9)
-		assert.True(t, got == last+1, "fence %d after Close, want %d", got, last+1)
+		assert.Equal(t, "fence after Close", fences.fence(9), last+1)
 		assert.True(t, !fences.held[9], "the worker number is still held")
 		sourcetest.WantKind(t, "Fill", s.Fill(t.Context(), make([]uint64, 1), 1), idsource.Closed)
 		sourcetest.WantKind(t, "Admit", s.Admit(t.Context(), "a.b.c", 0), idsource.Closed)
@@ -113,9 +110,8 @@ func TestSnowflakeFenced(t *testing.T) {
 		}
 		sourcetest.WantKind(t, "at the fence", err, idsource.Fenced)
 		assert.True(t, errors.Is(err, sourcetest.ErrDown), "error %q lacks the cause", err)
-		if lasted := time.Since(start); lasted < DefaultLead || lasted > DefaultLead+idsource.DefaultWait+time.Second {
-			t.Errorf("ids lasted %v without the store, want the lead of %v and the wait of %v", lasted, DefaultLead, idsource.DefaultWait)
-		}
+		lasted := time.Since(start)
+		assert.True(t, lasted >= DefaultLead && lasted <= DefaultLead+idsource.DefaultWait+time.Second, "ids lasted %v without the store, want the lead of %v and the wait of %v", lasted, DefaultLead, idsource.DefaultWait)
 		fences.set(func(f *faultFences) { f.down = nil })
 		time.Sleep(idsource.MaxPause)
 		sourcetest.Fill(t, s, 1, 1)
@@ -182,9 +178,7 @@ func TestSnowflakeClockBack(t *testing.T) {
 				ids, start := make([]uint64, 1), time.Now()
 				err := s.Fill(t.Context(), ids, 1)
 				took := time.Since(start)
-				if (err == nil) != (tt.want == 0) || err != nil && !errors.Is(err, tt.want) || took > tt.took {
-					t.Errorf("Fill after %v back: %v after %v, want kind %v within %v", tt.back, err, took, tt.want, tt.took)
-				}
+				assert.True(t, (err == nil) == (tt.want == 0) && (err == nil || errors.Is(err, tt.want)) && took <= tt.took, "Fill after %v back: %v after %v, want kind %v within %v", tt.back, err, took, tt.want, tt.took)
 				if err == nil && ids[0] <= before[9] {
 					t.Errorf("id %d does not follow %d", ids[0], before[9])
 				}
@@ -216,8 +210,7 @@ func clockAhead(t *testing.T, then ClockBack) {
 	defer cancel()
 	assert.Fails(t, "an id was issued a day ahead at once", s.Fill(ctx, make([]uint64, 1), 1), "")
 	clk.jump(-24 * time.Hour)
-	got := fences.fence(0)
-	assert.True(t, got <= before+10_000, "the fence followed the jump by %d ms", got-before)
+	assert.LessOrEqual(t, "after the jump the fence", fences.fence(0), before+10_000)
 	sourcetest.Fill(t, s, 1, 1) // the clock was put right, it did not go back
 
 	// A jump that stays is followed.
@@ -233,9 +226,8 @@ func clockAhead(t *testing.T, then ClockBack) {
 	assert.True(t, then != BackError || err != nil && strings.Contains(err.Error(), "the clock went back by 24h"), "a day back: %v", err)
 }
 
-// Two sources with one worker number and no lock between them: the fence does
-// not part them, the lock does. This is the lock's negative control; the test
-// of the file store has the positive one.
+// Two sources with one worker number and no lock between them: the fence does not part them, the
+// lock does. This is the lock's negative control; the test of the file store has the positive one.
 func TestSnowflakeTwoOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clk testClock
@@ -383,8 +375,7 @@ func TestSnowflakeCrashLoop(t *testing.T) {
 			kill(s)
 			fences.crash()
 		}
-		id, twice := sourcetest.Repeated(all)
-		assert.True(t, !twice, "id %d was issued twice", id)
+		sourcetest.Once(t, all)
 	})
 }
 
@@ -423,7 +414,6 @@ func TestSnowflakeStoreLost(t *testing.T) {
 		all := sourcetest.Fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)
 		c.Fences = newFaultFences()
 		all = append(all, sourcetest.Fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)...)
-		id, twice := sourcetest.Repeated(all)
-		assert.True(t, !twice, "id %d was issued twice", id)
+		sourcetest.Once(t, all)
 	})
 }

@@ -3,6 +3,7 @@ package snowflake
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,8 +82,7 @@ func TestPoolClock(t *testing.T) {
 			all = append(all, ids...)
 			time.Sleep(3 * time.Second)
 		}
-		id, again := sourcetest.Repeated(all)
-		assert.True(t, !again, "%d came twice", id)
+		sourcetest.Once(t, all)
 	})
 }
 
@@ -102,8 +102,7 @@ func TestPoolSwap(t *testing.T) {
 		synctest.Wait()
 		got, least := p.last[0], testEpoch.UnixMilli()+int64(last.Time)
 		assert.True(t, got >= least, "the number was given back with last timestamp %d, it used %d", got, least)
-		id, again := sourcetest.Repeated(all)
-		assert.True(t, !again, "%d came twice", id)
+		sourcetest.Once(t, all)
 	})
 }
 
@@ -176,8 +175,7 @@ func TestPoolAdvance(t *testing.T) {
 		synctest.Wait()
 		id := s.layout.compose(s.time.now()<<s.layout.Sequence|7, 900)
 		assert.Must(t, s.Advance(t.Context(), id))
-		next := sourcetest.Fill(t, s, 1, 1)[0]
-		assert.True(t, next > id, "%d is issued after the source was moved past %d", next, id)
+		assert.Greater(t, "the next id behind Advance", sourcetest.Fill(t, s, 1, 1)[0], id)
 	})
 }
 
@@ -196,13 +194,40 @@ func TestPoolHandover(t *testing.T) {
 			}
 			assert.Must(t, s.Close(t.Context()))
 			end := testEpoch.Add(time.Duration(last+1) * s.layout.Unit).UnixMilli()
-			got := p.last[0]
-			assert.True(t, got >= end-1, "%s: last timestamp %d, ids reach to %d", layout, got, end-1)
+			assert.GreaterOrEqual(t, layout+": last timestamp of ids", p.last[0], end-1)
 			// The next holder starts above, in whole units.
 			next := newTestSnowflake(t, Config{Pool: &fakePool{none: sourcetest.ErrDown}, Layout: layout}, clk.clock())
 			tenant{next}.Grant(idsource.Term{Start: p.last[0] + 1, Fence: p.last[0] + 8000, Now: p.now(), Fresh: true})
 			g := next.words.grant.Load()
 			assert.True(t, g.start > last, "%s: the next holder starts at %d, %d was used", layout, g.start, last)
+		})
+	}
+}
+
+// Nobody waits for a worker number that is known to come too late.
+func TestPatienceWithAPool(t *testing.T) {
+	for _, tt := range []struct {
+		after time.Duration // 0: not known
+		want  map[time.Duration]int
+	}{
+		{16 * time.Second, map[time.Duration]int{0: 10}},
+		{time.Second, map[time.Duration]int{2 * time.Second: 10}}, // it was wrong, and the wait goes to its end
+		{0, map[time.Duration]int{0: 9, 2 * time.Second: 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			none := errors.New("no worker number")
+			if tt.after > 0 {
+				none = &idsource.LaterError{For: tt.after, Err: none}
+			}
+			s, _ := pooled(t, &fakePool{none: none}, BackBorrow)
+			synctest.Wait()
+			fill := func() error { return s.Fill(t.Context(), make([]uint64, 1), 1) }
+			if tt.after == 0 {
+				times, err := sourcetest.Took(10, fill, idsource.NotReady)
+				assert.True(t, err == nil && times[idsource.DefaultWait] == 10, "first calls took %v, %v", times, err)
+			}
+			times, err := sourcetest.Took(10, fill, idsource.NotReady)
+			assert.True(t, err == nil && fmt.Sprint(times) == fmt.Sprint(tt.want), "a number in %v: calls took %v, %v; want %v", tt.after, times, err, tt.want)
 		})
 	}
 }

@@ -36,6 +36,14 @@ func Repeated(ids []uint64) (uint64, bool) {
 	return 0, false
 }
 
+// Once reports an id that occurs twice. What it is about stands in front.
+func Once(t testing.TB, ids []uint64, about ...any) {
+	if id, twice := Repeated(ids); twice {
+		t.Helper()
+		t.Error(append(about, "id", id, "was issued twice")...)
+	}
+}
+
 // Taken collects the ids that goroutines take at once. The zero value is ready.
 type Taken[ID comparable] struct {
 	wg  sync.WaitGroup

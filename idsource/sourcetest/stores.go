@@ -1,8 +1,10 @@
 package sourcetest
 
 import (
+	"context"
 	"errors"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,4 +112,80 @@ func Remembers(t *testing.T, s RememberingStore, key string) {
 	if err != nil || len(all) != 3 || all[0].Lo != fourth || all[1].Lo != third || all[2].Lo != second {
 		t.Errorf("history %+v, %v", all, err)
 	}
+}
+
+// ErrorOf returns the error of a Reserve.
+func ErrorOf(_, _ uint64, err error) error { return err }
+
+// Killed has sources of several processes give ids while the server of their store is killed and
+// started, again and again. They go on without a restart, calls fail only as the store is down, and
+// no id comes twice.
+func Killed(t *testing.T, source func() idsource.Series, kill, start func()) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []uint64
+	refused := 0
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	for range 4 {
+		s := source()
+		for g := range 3 {
+			wg.Go(func() {
+				for n := g; ctx.Err() == nil; n++ {
+					ids := make([]uint64, 1+n%5)
+					err := s.Fill(context.Background(), ids, 1)
+					mu.Lock()
+					switch {
+					case err == nil:
+						all = append(all, ids...)
+					case errors.Is(err, idsource.StoreDown):
+						refused++
+					default:
+						t.Errorf("Fill: %v", err)
+					}
+					mu.Unlock()
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+	}
+	grows := func(what string, count func() int, by int) {
+		t.Helper()
+		from := -1
+		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+			mu.Lock()
+			n := count()
+			mu.Unlock()
+			if from < 0 {
+				from = n
+			}
+			if n > from+by {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("for a minute no %s", what)
+			}
+		}
+	}
+	goOn := func() {
+		t.Helper()
+		grows("ids came", func() int { return len(all) }, 200)
+	}
+	for round := range 5 {
+		goOn()
+		kill()
+		if round%2 == 0 { // for so long that a Fill gives up
+			grows("Fill failed", func() int { return refused }, 0)
+		}
+		start()
+	}
+	goOn()
+	stop()
+	wg.Wait()
+	if id, twice := Repeated(all); twice {
+		t.Errorf("id %d was issued twice", id)
+	}
+	t.Logf("%d ids, %d refusals", len(all), refused)
 }

@@ -56,16 +56,14 @@ func compare(a, b ID) int { return slices.Compare(a[:], b[:]) }
 // TestVector is the example of RFC 9562, appendix A.6.
 func TestVector(t *testing.T) {
 	const text = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
-	id, err := Parse(text)
-	assert.Must(t, err)
+	id := assert.Of(Parse(text)).Must(t)
 	p, err := id.Parts()
 	want := Parts{Time: time.Date(2022, 2, 22, 19, 22, 22, 0, time.UTC), Counter: 0xCC3, Random: 0x18C4DC0C0C07398F}
 	assert.True(t, err == nil && p == want, "got %+v, %v; want %+v", p, err, want)
 	assert.True(t, id.String() == text, "got %s, want %s", id, text)
 	assert.Of(Parse("017F22E279B07CC398C4DC0C0C07398F")).Equal(t, "without dashes", id)
 	for _, bad := range []string{"", "017f22e2", text + "0", "017f22e2_79b0-7cc3-98c4-dc0c0c07398f", "g17f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017f22e2-79b0-7cc3-98c4dc0c0c07398f-"} {
-		id, err := Parse(bad)
-		assert.True(t, err != nil, "%q is read as %s", bad, id)
+		assert.Of(Parse(bad)).Fails(t, fmt.Sprintf("%q", bad), "")
 	}
 	for _, other := range []string{"919108f7-52d1-4320-9bac-f847db4148a8", "017f22e2-79b0-7cc3-d8c4-dc0c0c07398f"} { // version 4, another variant
 		id, err := Parse(other)
@@ -94,9 +92,7 @@ func TestFirstOfAMillisecond(t *testing.T) {
 		assert.MustTrue(t, at == start+i && p.Counter < 1<<11, "at %d: time %d, counter %d", start+i, at, p.Counter)
 		counters[p.Counter] = true
 	}
-	if len(counters) < 150 { // of 2048 that are equally likely
-		t.Errorf("%d counters in 200 milliseconds are no random start", len(counters))
-	}
+	assert.True(t, len(counters) >= 150, "%d counters in 200 milliseconds are no random start", len(counters)) // of 2048 that are equally likely
 }
 
 // TestClock draws ids while the clock stands still, goes on, back and far ahead.
@@ -109,9 +105,8 @@ func TestClock(t *testing.T) {
 		for i, id := range draw(t, s, 3000) {
 			assert.MustTrue(t, compare(last, id) < 0, "clock at %d: id %d, %s, is not above %s", ms, i, id, last)
 			at := wellFormed(t, id)
-			if highest := max(ms, before.Time.UnixMilli()) + 2; at < ms || at > highest { // 3000 ids carry once or twice
-				t.Fatalf("clock at %d: id %s has the time %d", ms, id, at)
-			}
+			highest := max(ms, before.Time.UnixMilli()) + 2
+			assert.MustTrue(t, at >= ms && at <= highest, "clock at %d: id %s has the time %d", ms, id, at) // 3000 ids carry once or twice
 			last = id
 		}
 	}
@@ -121,9 +116,8 @@ func TestOneCallOfMany(t *testing.T) {
 	s, _ := withClock()
 	ids := draw(t, s, 100_000)
 	assert.True(t, slices.IsSortedFunc(ids, compare), "they do not ascend")
-	if ahead := wellFormed(t, ids[len(ids)-1]) - start; ahead < 23 || ahead > 25 { // 100,000 / 4096
-		t.Errorf("the last lies %d ms ahead of the clock", ahead)
-	}
+	ahead := wellFormed(t, ids[len(ids)-1]) - start
+	assert.True(t, ahead >= 23 && ahead <= 25, "the last lies %d ms ahead of the clock", ahead) // 100,000 / 4096
 }
 
 // TestNeverTwice has several sources make ids at the same time by one clock that stands still. The
@@ -158,9 +152,7 @@ func TestRandomBits(t *testing.T) {
 		}
 	}
 	for bit, got := range set[:62] {
-		if got < n/2-8*32 || got > n/2+8*32 { // eight standard deviations
-			t.Errorf("bit %d is set in %d of %d ids", bit, got, n)
-		}
+		assert.True(t, got >= n/2-8*32 && got <= n/2+8*32, "bit %d is set in %d of %d ids", bit, got, n) // eight standard deviations
 	}
 }
 

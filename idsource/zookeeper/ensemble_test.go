@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestLeaderKilled(t *testing.T) {
 	all := assert.Of(servers.StartZooKeeperEnsemble(t.Context(), 3)).Must(t)
 	var addrs []string
 	for _, s := range all {
-		owned(t, s, nil)
+		owned(t, s)
 		addrs = append(addrs, s.Addr)
 	}
 	store := open(t, Config{Servers: addrs})
@@ -29,56 +30,31 @@ func TestLeaderKilled(t *testing.T) {
 	var issued holders.Record
 	j := jobAt(t, strings.Join(addrs, ","), "p")
 	both := []*holders.Process{holders.Start(t, j, &issued), holders.Start(t, j, &issued)}
-	held := func() (n int) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		l := assert.Of(store.Workers().List(ctx, "p")).Must(t)
-		for _, r := range l.Records {
-			if r.State == lease.Held {
-				n++
-			}
-		}
-		return n
-	}
 	for round := range 3 {
-		for _, p := range both {
-			p.Issues(t, 200)
-		}
-		n := held()
-		assert.True(t, n >= len(both), "round %d: %d numbers are held", round, n)
+		holders.EachIssues(t, 200, both...)
+		assert.GreaterOrEqual(t, fmt.Sprintf("round %d: numbers held", round), held(t, store.Workers(), "p"), len(both))
 		leader := leaderOf(t, all)
 		assert.Must(t, leader.Kill())
 		leaderOf(t, slices.DeleteFunc(slices.Clone(all), func(s *servers.ZooKeeper) bool { return s == leader }))
-		for _, p := range both {
-			p.Issues(t, 200)
-		}
+		holders.EachIssues(t, 200, both...)
 		assert.Must(t, leader.Start(t.Context()))
 	}
-	for _, p := range both {
-		p.End(t)
-	}
-	assert.Equal(t, "ids twice", len(issued.Twice()), 0)
+	holders.End(t, &issued, both...)
 }
 
 // leaderOf waits for the server that leads.
 func leaderOf(t *testing.T, all []*servers.ZooKeeper) *servers.ZooKeeper {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if i := slices.IndexFunc(all, (*servers.ZooKeeper).Leads); i >= 0 {
-			return all[i]
-		}
-	}
-	t.Fatal("no server leads")
-	return nil
+	i := -1
+	assert.Until(t, "a server leads", func() bool { i = slices.IndexFunc(all, (*servers.ZooKeeper).Leads); return i >= 0 })
+	return all[i]
 }
 
 // TestTLS has a pool in an ensemble that is spoken to over TLS, by clients with a certificate. Who
 // trusts another, has no certificate or speaks no TLS gets nothing.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	s, err := servers.StartZooKeeperTLS(t.Context())
-	owned(t, s, err)
+	s := owned(t, assert.Of(servers.StartZooKeeperTLS(t.Context())).Must(t))
 	store := open(t, Config{Servers: []string{s.Addr}, Username: "idproxy", Password: "secret", TLS: s.TLS})
 	w := store.Workers()
 	holders.Fill(t, w, "p", 2)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"idproxy/idsource/lease"
 	"idproxy/integration/assert"
 	"idproxy/integration/holders"
@@ -56,19 +58,9 @@ func losesAnswers(t *testing.T, s *Store, pool string) {
 	rules.Gap, rules.Reclaim = 60_000, 200_000 // the lease does not end while answers are lost
 	rules = rules.Lasting()
 	armed.Store(2) // the pool, the numbers
-	if n, err := w.Add(t.Context(), lease.Fill{Pool: pool, Shape: holders.Shape(), Numbers: 3, Fresh: true, Rules: rules}); err != nil || n != 3 {
-		t.Fatalf("Add: %d, %v", n, err)
-	}
+	fill := lease.Fill{Pool: pool, Shape: holders.Shape(), Numbers: 3, Fresh: true, Rules: rules}
+	assert.Of(w.Add(t.Context(), fill)).Equal(t, "Add", 3)
 	a := lease.Ask{Pool: pool, Shape: holders.Shape(), Rules: rules, Use: lease.Use{Token: "a"}}
-	held := func() (n int) {
-		l := assert.Of(w.List(t.Context(), pool)).Must(t)
-		for _, r := range l.Records {
-			if r.State == lease.Held {
-				n++
-			}
-		}
-		return n
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lose := func(do func(context.Context, lease.Ask) (lease.Reply, error)) (lease.Reply, error) {
@@ -76,16 +68,26 @@ func losesAnswers(t *testing.T, s *Store, pool string) {
 		return do(ctx, a)
 	}
 	r, err := lose(w.Take)
-	if err != nil || r.Verdict != lease.Granted || held() != 1 {
-		t.Fatalf("Take: %+v, %v; %d are held, want 1", r, err, held())
-	}
+	assert.MustTrue(t, err == nil && r.Verdict == lease.Granted && held(t, w, pool) == 1, "Take: %+v, %v; %d are held, want 1", r, err, held(t, w, pool))
 	a.Worker, a.Last = r.Worker, r.Start
 	r, err = lose(w.Renew)
 	assert.True(t, err == nil && r.Verdict == lease.Granted, "Renew: %+v, %v", r, err)
-	if r, err := lose(w.Release); err != nil || r.Verdict != lease.Granted || held() != 0 {
-		t.Errorf("Release: %+v, %v; %d are held", r, err, held())
-	}
+	r, err = lose(w.Release)
+	assert.True(t, err == nil && r.Verdict == lease.Granted && held(t, w, pool) == 0, "Release: %+v, %v; %d are held", r, err, held(t, w, pool))
 	assert.LessOrEqual(t, "answers were not lost", armed.Load(), 0)
+}
+
+// held is how many numbers of a pool are held.
+func held(t *testing.T, w lease.Store, pool string) (n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, r := range assert.Of(w.List(ctx, pool)).Must(t).Records {
+		if r.State == lease.Held {
+			n++
+		}
+	}
+	return n
 }
 
 // goesOn: ids go on while the server is away for less than the lease lasts, and come back
@@ -95,26 +97,18 @@ func goesOn(t *testing.T, s *servers.ZooKeeper, pool string) {
 	var all holders.Record
 	j := jobAt(t, s.Addr, pool)
 	a, b := holders.Start(t, j, &all), holders.Start(t, j, &all)
-	for _, p := range []*holders.Process{a, b} {
-		p.Issues(t, 200)
-	}
+	holders.EachIssues(t, 200, a, b)
 	for range 3 {
 		again(t, s, func() error { return nil })
-		for _, p := range []*holders.Process{a, b} {
-			p.Issues(t, 200)
-		}
+		holders.EachIssues(t, 200, a, b)
 	}
-	a.End(t)
-	b.End(t)
-	assert.Equal(t, "ids twice", len(all.Twice()), 0)
+	holders.End(t, &all, a, b)
 }
 
 // asUser: nodes that a user makes are that user's, and others are turned away.
 func asUser(t *testing.T, s *servers.ZooKeeper, pool string) {
 	fill := lease.Fill{Pool: pool, Shape: holders.Shape(), Numbers: 2, Fresh: true, Rules: holders.Brisk}
-	if _, err := newStore(t, s).Workers().Add(t.Context(), fill); err != nil { // the nodes above are everybody's here
-		t.Fatal(err)
-	}
+	assert.Of(newStore(t, s).Workers().Add(t.Context(), fill)).Must(t) // the nodes above are everybody's here
 	fill.Pool += "-own"
 	own := open(t, Config{Servers: []string{s.Addr}, Username: "idproxy", Password: "secret"})
 	assert.Of(own.Workers().Add(t.Context(), fill)).Must(t)
@@ -126,4 +120,15 @@ func asUser(t *testing.T, s *servers.ZooKeeper, pool string) {
 		_, err := open(t, c).Workers().List(t.Context(), fill.Pool)
 		assert.True(t, Denied(err), "user %q with password %q: %v", c.Username, c.Password, err)
 	}
+}
+
+// TestLastStat: a reply that has not what was asked for is an error.
+func TestLastStat(t *testing.T) {
+	whole := zk.MultiResponse{Stat: &zk.Stat{}}
+	for _, r := range [][]zk.MultiResponse{nil, {whole}, {whole, {}}, {whole, whole, whole}} {
+		stat, err := lastStat(r, 2)
+		assert.True(t, err != nil && stat == nil, "%+v: %v", r, stat)
+	}
+	stat, err := lastStat([]zk.MultiResponse{{}, whole}, 2)
+	assert.True(t, err == nil && stat != nil, "%v %v", stat, err)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -53,17 +52,15 @@ func jobAt(t *testing.T, addr, pool string) holders.Job {
 	return holders.Job{Store: text, Pool: pool, Rules: holders.Brisk.Lasting()}
 }
 
-func owned(t *testing.T, s *servers.ZooKeeper, err error) *servers.ZooKeeper {
-	t.Helper()
-	assert.Must(t, err)
+// owned stops a server when the test ends.
+func owned(t *testing.T, s *servers.ZooKeeper) *servers.ZooKeeper {
 	t.Cleanup(func() { assert.NoError(t, s.Stop()) })
 	return s
 }
 
 func newServer(t *testing.T) *servers.ZooKeeper {
 	t.Helper()
-	s, err := servers.StartZooKeeper(t.Context())
-	return owned(t, s, err)
+	return owned(t, assert.Of(servers.StartZooKeeper(t.Context())).Must(t))
 }
 
 func open(t *testing.T, c Config) *Store {
@@ -82,15 +79,6 @@ func newStore(t *testing.T, s *servers.ZooKeeper) *Store {
 func again(t *testing.T, s *servers.ZooKeeper, do func() error) {
 	t.Helper()
 	assert.Must(t, errors.Join(s.Kill(), do(), s.Start(t.Context())))
-}
-
-func pause(s *servers.ZooKeeper) func(away bool) error {
-	return func(away bool) error {
-		if away {
-			return s.Signal(syscall.SIGSTOP)
-		}
-		return s.Signal(syscall.SIGCONT)
-	}
 }
 
 // TestWorkers has in its zombie a holder whose session ends while it is stopped.
@@ -118,28 +106,14 @@ func TestWorkers(t *testing.T) {
 			leavesSilent(t, s)
 		})
 	})
-	t.Run("restart", func(t *testing.T) {
-		holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s.Addr, "restart"), pause(s))
-	})
+	t.Run("restart", func(t *testing.T) { holders.Restart(t, newStore(t, s).Workers(), jobAt(t, s.Addr, "restart"), s) })
 	t.Run("killed", func(t *testing.T) { goesOn(t, s, "killed") })
 }
 
 // at is an ensemble whose data is put back to what it was, from its snapshot and log.
-func at(t *testing.T, s *servers.ZooKeeper, once bool) holders.Place {
+func at(t *testing.T, s *servers.ZooKeeper, open, control func() lease.Store) holders.Place {
 	return holders.Place{
-		Open: func() lease.Store {
-			if once {
-				return newStore(t, s).Disposable()
-			}
-			return newStore(t, s).Workers()
-		},
-		Control: func() lease.Store {
-			same := holders.SameServer(table{newStore(t, s)})
-			if once {
-				return lease.Disposable(same)
-			}
-			return lease.FromTable(same)
-		},
+		Open: open, Control: control,
 		Save:    func() { again(t, s, func() error { return s.Save("backup") }) },
 		Restore: func() { again(t, s, func() error { return s.Restore("backup") }) },
 	}
@@ -149,8 +123,14 @@ func at(t *testing.T, s *servers.ZooKeeper, once bool) holders.Place {
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	t.Run("workers", func(t *testing.T) { holders.Restored(t, jobAt(t, s.Addr, "leased"), at(t, s, false)) })
-	t.Run("disposable", func(t *testing.T) { holders.Disposable(t, jobAt(t, s.Addr, "once"), at(t, s, true), pause(s)) })
+	t.Run("workers", func(t *testing.T) {
+		control := func() lease.Store { return lease.FromTable(holders.SameServer(table{newStore(t, s)})) }
+		holders.Restored(t, jobAt(t, s.Addr, "leased"), at(t, s, func() lease.Store { return newStore(t, s).Workers() }, control))
+	})
+	t.Run("disposable", func(t *testing.T) {
+		control := func() lease.Store { return lease.Disposable(holders.SameServer(table{newStore(t, s)})) }
+		holders.Disposable(t, jobAt(t, s.Addr, "once"), at(t, s, func() lease.Store { return newStore(t, s).Disposable() }, control), s)
+	})
 	t.Run("standalone", func(t *testing.T) { standaloneOnData(t, s) })
 }
 
@@ -163,8 +143,7 @@ func standaloneOnData(t *testing.T, s *servers.ZooKeeper) {
 	ask := lease.Ask{Pool: "p", Shape: holders.Shape(), Rules: holders.Brisk, Use: lease.Use{Token: "a"}}
 	for name, store := range map[string]*Store{"known": old, "new": newStore(t, s)} {
 		for range 2 { // a client that was connected may find out at the second try
-			r, err := store.Workers().Take(t.Context(), ask)
-			assert.True(t, err != nil, "%s store: %+v from a server that does not tell of its past", name, r)
+			assert.Of(store.Workers().Take(t.Context(), ask)).Fails(t, name+" store, of a server that does not tell of its past", "")
 		}
 		assert.Fails(t, name+" store", store.Ping(t.Context()), "standaloneEnabled=false")
 	}
@@ -244,26 +223,20 @@ func TestCloseSilent(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		asked := make(chan error, 1)
 		go func() { asked <- s.Ping(ctx) }()
-		for connected := false; !connected; time.Sleep(time.Millisecond) {
+		assert.Until(t, "it is connected", func() bool {
 			s.mu.Lock()
-			c := s.conn
-			s.mu.Unlock()
-			connected = c != nil && c.State() == zk.StateConnected
-		}
+			defer s.mu.Unlock()
+			return s.conn != nil && s.conn.State() == zk.StateConnected
+		})
 		if leave {
 			cancel()
 			<-asked
 		}
-		began := time.Now()
 		assert.NoError(t, s.Close())
 		if !leave {
 			assert.Fails(t, name+": a server that says nothing has answered", <-asked, "")
 		}
-		for wires.Load() > 0 && time.Since(began) < time.Minute {
-			time.Sleep(time.Millisecond)
-		}
-		n := wires.Load()
-		assert.True(t, n <= 0, "%s: %d connections are open %v after Close was called", name, n, time.Since(began))
+		assert.Until(t, name+": no connection is open behind Close", func() bool { return wires.Load() == 0 })
 		cancel()
 	}
 }
@@ -278,8 +251,7 @@ func TestModeUnsaid(t *testing.T) {
 // TestStandalone: a server without epochs is refused, and the refusal says what to do.
 func TestStandalone(t *testing.T) {
 	t.Parallel()
-	s, err := servers.StartZooKeeperStandalone(t.Context())
-	owned(t, s, err)
-	_, err = newStore(t, s).Workers().Add(t.Context(), lease.Fill{Pool: "p", Shape: holders.Shape(), Numbers: 1, Fresh: true, Rules: holders.Brisk})
-	assert.Fails(t, "numbers of a server that does not tell of its past", err, "standaloneEnabled=false")
+	s := owned(t, assert.Of(servers.StartZooKeeperStandalone(t.Context())).Must(t))
+	fill := lease.Fill{Pool: "p", Shape: holders.Shape(), Numbers: 1, Fresh: true, Rules: holders.Brisk}
+	assert.Of(newStore(t, s).Workers().Add(t.Context(), fill)).Fails(t, "numbers of a server that does not tell of its past", "standaloneEnabled=false")
 }

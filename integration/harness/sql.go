@@ -17,13 +17,21 @@ import (
 // MiB is a mebibyte.
 const MiB = 1 << 20
 
+// Root opens a database of a server as root.
+func Root(tb testing.TB, s *servers.Server, database string) *sql.DB {
+	tb.Helper()
+	c := s.Config(database)
+	c.User, c.Passwd = servers.RootUser, servers.RootPassword
+	return Open(tb, c, "")
+}
+
 // MustExec runs statements that have to succeed, and returns the result of the last.
-func MustExec(t *testing.T, db *sql.DB, queries ...string) (r sql.Result) {
+func MustExec(t *testing.T, db *sql.DB, queries ...string) (last sql.Result) {
 	t.Helper()
 	for _, query := range queries {
-		r = assert.Of(db.Exec(query)).Must(t, fmt.Sprintf("%.80s", query))
+		last = assert.Of(db.Exec(query)).Must(t, fmt.Sprintf("%.80s", query))
 	}
-	return r
+	return last
 }
 
 // WantError fails the test when err is not the server's error of this number, with these words in

@@ -31,9 +31,8 @@ func took(t *testing.T, s lease.Store, a lease.Ask) lease.Reply {
 }
 
 // Disposable shows of a store whose numbers are used once that no number comes
-// twice, that holders go on without the store, which pause(true) takes from them,
-// and what happens when its data is put back.
-func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
+// twice, that holders go on while its server is stopped, and what happens when its data is put back.
+func Disposable(t *testing.T, j Job, at Place, server Server) {
 	s := at.Open()
 	if j.Once = true; j.Rules.Heartbeat == 0 {
 		j.Rules = Brisk
@@ -56,8 +55,7 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	assert.True(t, reply.Verdict == lease.UsedUp, "a layout with room for 5 numbers: %+v", reply)
 	var all Record
 	a, b := Start(t, j, &all), Start(t, j, &all)
-	a.Issues(t, 200)
-	b.Issues(t, 200)
+	EachIssues(t, 200, a, b)
 	one, two := worker(t, a), worker(t, b)
 	assert.True(t, min(one, two) == 5 && max(one, two) == 6, "the numbers are %d and %d, want 5 and 6", one, two)
 	a.Kill(t)
@@ -65,10 +63,10 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	c.Issues(t, 200)
 	assert.Equal(t, "after another one was killed: number", worker(t, c), 7)
 	c.End(t)
-	assert.Must(t, pause(true))
+	assert.Must(t, server.Signal(syscall.SIGSTOP))
 	time.Sleep(ms(j.Rules.Reclaim))
 	b.Issues(t, 500) // as if nothing were: the store stays away
-	assert.Must(t, pause(false))
+	assert.Must(t, server.Signal(syscall.SIGCONT))
 	at.Save()
 	d := Start(t, j, &all)
 	d.Issues(t, 200)
@@ -81,15 +79,11 @@ func Disposable(t *testing.T, j Job, at Place, pause func(away bool) error) {
 	assert.True(t, reply.Verdict == lease.Wait, "a number that is in use, and was forgotten: %+v", reply)
 	d.Signal(t, syscall.SIGCONT)
 	e := Start(t, j, &all)
-	e.Issues(t, 200)
-	d.Issues(t, 200)
-	for _, p := range []*Process{b, d, e} {
-		p.End(t)
-	}
+	EachIssues(t, 200, e, d)
+	End(t, &all, b, d, e)
 	if !strings.Contains(d.Log(), "worker number lost") || strings.Contains(b.Log(), "worker number lost") {
 		t.Errorf("the holder of the number that was forgotten must take another, the other one must not:\n%s\n%s", d.Log(), b.Log())
 	}
-	assert.Equal(t, "ids twice", len(all.Twice()), 0)
 	at.Restore()
 	reply = took(t, at.Control(), ask)
 	assert.True(t, reply.Verdict == lease.Granted && reply.Worker == 8, "without the rule: %+v", reply)

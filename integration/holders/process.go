@@ -184,6 +184,25 @@ func Issue(t testing.TB, n int, holders ...*Process) {
 	until(t, fmt.Sprintf("%d more ids", n), func() bool { return count() >= want }, holders...)
 }
 
+// EachIssues waits until each of the holders has issued n more ids.
+func EachIssues(t testing.TB, n int, holders ...*Process) {
+	t.Helper()
+	for _, p := range holders {
+		p.Issues(t, n)
+	}
+}
+
+// End ends holders well, and reports ids that came twice.
+func End(t testing.TB, all *Record, holders ...*Process) {
+	t.Helper()
+	for _, p := range holders {
+		p.End(t)
+	}
+	if again := all.Twice(); len(again) > 0 {
+		t.Errorf("%d ids twice, the first is %d", len(again), again[0])
+	}
+}
+
 // Says waits until the holder has logged some words.
 func (p *Process) Says(t testing.TB, words string) {
 	t.Helper()

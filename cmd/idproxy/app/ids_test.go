@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,4 +98,16 @@ sources: {order_id: {segment: {key: orders}}, event_id: {snowflake: {worker: 7}}
 		}
 		assert.True(t, strings.Contains(got, tt.want) && !strings.HasPrefix(got, "usage") && (!strings.HasPrefix(tt.want, "{") || got == tt.want), "%s of %s: %s, want %s", tt.id, tt.key, got, tt.want)
 	}
+}
+
+// TestLateRanges: a range that takes a second is a line of the log, and an event.
+func TestLateRanges(t *testing.T) {
+	var out bytes.Buffer
+	p := New(&config.Config{Log: config.Log{Level: "info"}}, &out)
+	p.watch.fetched("ids", lateRange-1)
+	assert.True(t, out.Len() <= 0, "a quick one: %s", &out)
+	p.watch.fetched("ids", 3*time.Second)
+	events := p.watch.events.After(0)
+	got := out.String()
+	assert.True(t, strings.Contains(got, "source=ids duration=3s") && len(events) == 1 && events[0].Facts["source"] == "ids", "the log has %q, the events are %v", got, events)
 }

@@ -32,9 +32,7 @@ func TestModes(t *testing.T) {
 		above := filepath.Join(dir, "above")
 		folder, secret := filepath.Join(above, "data"), filepath.Join(dir, "secret")
 		mode := func(path string, m os.FileMode) {
-			if err := os.Chmod(path, m); err != nil { // Mkdir and WriteFile go by the umask
-				t.Fatal(err)
-			}
+			assert.Must(t, os.Chmod(path, m)) // Mkdir and WriteFile go by the umask
 		}
 		assert.Must(t, os.WriteFile(secret, []byte("pw"), 0o600))
 		assert.Must(t, os.Mkdir(above, 0o700))
@@ -49,8 +47,7 @@ func TestModes(t *testing.T) {
 stores: {here: {file: {dir: %q}}}
 `, folder)
 		assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
-		cfg, err := config.Load(path)
-		assert.Must(t, err)
+		cfg := assert.Of(config.Load(path)).Must(t)
 		got := Readable(cfg)
 		assert.True(t, slices.Contains(got, secret) == tt.readable, "%+v: readable %q", tt, got)
 		volumes, err := Writable(cfg)

@@ -3,11 +3,14 @@ package app
 import (
 	"fmt"
 	"io"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"idproxy/config"
+	"idproxy/integration/assert"
 	"idproxy/proxy"
 )
 
@@ -30,9 +33,7 @@ func TestRefusalsEnd(t *testing.T) {
 					got += fmt.Sprintf("%s %s %s;", e.Facts["rule"], e.Facts["count"], e.Facts["duration"])
 				}
 			}
-			if got != want {
-				t.Errorf("after %v: %q, want %q", time.Now(), got, want)
-			}
+			assert.True(t, got == want, "after %v: %q, want %q", time.Now(), got, want)
 		}
 		refuse("a", 1235)
 		refuse("seen", 0)
@@ -61,4 +62,11 @@ func TestRefusalsEnd(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		ended(first + "a 1 0s;")
 	})
+}
+
+func TestDurationsInJSON(t *testing.T) {
+	var out strings.Builder
+	log := slog.New(newHandler(&out, &config.Config{Instance: "proxy-a", Log: config.Log{Level: "info", Format: "json"}})).With("store", "main")
+	log.Info("x", "duration", 1500*time.Microsecond)
+	assert.Contains(t, "out.String()", out.String(), `"msg":"x","store":"main","duration_ms":1.5,"instance":"proxy-a"}`)
 }

@@ -126,9 +126,8 @@ func TestFolderReplaced(t *testing.T) {
 		w.do(os.Rename(at("tls"), at(fmt.Sprint("old", i))), os.Rename(at("new"), at("tls")))
 		w.says(readAgain, i+1)
 	}
-	if n := w.count("nobody watches"); n > 4 { // the folder is away for a moment
-		t.Errorf("said %d times: %q", n, w.texts())
-	}
+	n := w.count("nobody watches")
+	assert.True(t, n <= 4, "said %d times: %q", n, w.texts()) // the folder is away for a moment
 }
 
 // TestLinkReplaced is how Kubernetes replaces nested keys: tls is a link to ..data/tls, ..data is one
@@ -168,8 +167,6 @@ func TestBusyFolder(t *testing.T) {
 	w.make(w.folder)
 	for end := time.Now().Add(2 * time.Minute); w.count(readAgain) == 0; time.Sleep(10 * time.Millisecond) {
 		w.do(os.WriteFile(filepath.Join(w.folder, "other"), []byte("x"), 0o600))
-		if time.Now().After(end) {
-			t.Fatalf("not read: %q", w.texts())
-		}
+		assert.MustTrue(t, !time.Now().After(end), "not read: %q", w.texts())
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"idproxy/config"
 	"idproxy/integration/assert"
+	"idproxy/integration/harness"
 	"idproxy/rewriter"
 )
 
@@ -61,8 +62,8 @@ func lostByte(sql, sent []byte) int {
 }
 
 func TestLostByte(t *testing.T) {
-	at := lostByte([]byte("a (NULL, 'b')"), []byte("a (,`id`) (1, 'b');"))
-	assert.True(t, at == -1, "byte %d of a kept text is lost", at)
-	at = lostByte([]byte("a (b, c)"), []byte("a (1, c);"))
-	assert.True(t, at == 3, "got %d for a lost byte, want 3", at)
+	assert.Equal(t, "the lost byte of a kept text", lostByte([]byte("a (NULL, 'b')"), []byte("a (,`id`) (1, 'b');")), -1)
+	assert.Equal(t, "the lost byte", lostByte([]byte("a (b, c)"), []byte("a (1, c);")), 3)
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -64,8 +64,7 @@ func TestListen(t *testing.T) {
 // net and os make of it is the negative control.
 func TestCopiesDoNotBlock(t *testing.T) {
 	s := &Sockets{}
-	l, err := s.Listen("tcp", "127.0.0.1:0")
-	assert.Must(t, err)
+	l := assert.Of(s.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()
 	blocks := func(fd uintptr) bool {
 		flags := assert.Of(unix.FcntlInt(fd, unix.F_GETFL, 0)).Must(t)
@@ -74,9 +73,7 @@ func TestCopiesDoNotBlock(t *testing.T) {
 	_, files, err := s.copies()
 	assert.MustTrue(t, err == nil && len(files) == 1, "%v %v", files, err)
 	defer closeAll(files)
-	if blocks(files[0].Fd()) { // os/exec asks for that
-		t.Error("the copy blocks, and so does the socket")
-	}
+	assert.True(t, !blocks(files[0].Fd()), "the copy blocks, and so does the socket") // os/exec asks for that
 	f := assert.Of(l.(*listener).Listener.(*net.TCPListener).File()).Must(t)
 	defer f.Close()
 	assert.True(t, blocks(f.Fd()), "a file of the standard library does not block: copies could be made by it")
@@ -162,7 +159,6 @@ func TestAlone(t *testing.T) {
 		}
 		assert.Must(t, w.Close())
 	}
-	if err := <-alone; err != nil || s.lives != nil {
-		t.Errorf("%v; %d are left", err, len(s.lives))
-	}
+	err := <-alone
+	assert.True(t, err == nil && s.lives == nil, "%v; %d are left", err, len(s.lives))
 }

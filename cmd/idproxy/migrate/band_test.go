@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"idproxy/config"
 	"idproxy/integration/assert"
 )
 
@@ -59,9 +60,7 @@ func TestPlain(t *testing.T) {
 // TestPlanFile: a plan is read as it was written; what is none is refused.
 func TestPlanFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plan.json")
-	if p, err := readPlan(path); p != nil || err != nil {
-		t.Errorf("of no file: %v, %v", p, err)
-	}
+	assert.Of(readPlan(path)).Equal(t, "of no file", nil)
 	p := &plan{Format: planFormat, Switch: "m", Proxies: []string{""}, Tables: []table{{Name: "t\"\n", Last: 9, Counter: []counter{{Definition: "int COMMENT '\\\\ é'", Band: 10, BandEnd: 19}, {Definition: "tinyint", Band: 20, BandEnd: 29, Reached: 25}}}}}
 	for _, name := range stepNames() {
 		p.Steps = append(p.Steps, record{Step: name, State: Pending})
@@ -69,9 +68,7 @@ func TestPlanFile(t *testing.T) {
 	assert.Must(t, p.write(path))
 	assert.Must(t, os.Chmod(path, 0o600))
 	assert.Must(t, p.write(path))
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the rights of the file are %v, %v", info, err)
-	}
+	assert.Equal(t, "the rights of the file", assert.Of(os.Stat(path)).Must(t).Mode().Perm(), 0o600)
 	again, err := readPlan(path)
 	assert.True(t, err == nil && again.Tables[0].Counter[0] == p.Tables[0].Counter[0] && again.Tables[0].Name == p.Tables[0].Name, "%+v, %v", again, err)
 	files, err := os.ReadDir(filepath.Dir(path))
@@ -87,9 +84,8 @@ func TestPlanFile(t *testing.T) {
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte(`{"format":1,"switch":"m","store":"s","proxies":[""],"tables":[],"steps":[]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if p, err := parsePlan("p", data); err == nil && len(p.Steps) != len(steps) {
-			t.Errorf("%d steps of %q", len(p.Steps), data)
-		}
+		p, err := parsePlan("p", data)
+		assert.True(t, err != nil || len(p.Steps) == len(steps), "%+v of %q", p, data)
 	})
 }
 
@@ -148,5 +144,47 @@ func TestForgets(t *testing.T) {
 		"5.7.44-log": true, "8.0.36": false, "9.7.0": false, "10.2.3-MariaDB": true, "10.2.4-MariaDB": false, "11.8.2-MariaDB-log": false, "5.5.68-MariaDB": true, "": false,
 	} {
 		assert.Equal(t, version, forgets(version), want)
+	}
+}
+
+// TestDivide: schemas on one server that are shards of one table have bands of their own, and so have two
+// spellings of a name. Tables with other names share nothing.
+func TestDivide(t *testing.T) {
+	cfg, err := config.Parse("idproxy.yaml", []byte(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: "127.0.0.1:1", account: {user: u}}]
+stores: {main: {file: {dir: ids}}}
+sources: {ids: {segment: {store: main, key: "{table}", start: 1000, last: 999999999}}}
+rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
+`), nil)
+	assert.Must(t, err)
+	at := func(name string) *shard {
+		s := &shard{place: place{name: name}}
+		s.leads(name, "", nil)
+		return s
+	}
+	m := &Migration{cfg: cfg, plan: &plan{}, shards: []*shard{at("a")}}
+	of := func(schema, name string) *seen {
+		f := &found{rule: &cfg.Rules[0], schema: schema, name: name, column: "id", definition: "int AUTO_INCREMENT", next: 7}
+		return &seen{f, []*found{f}}
+	}
+	assert.Must(t, m.add([]*seen{of("shop_0", "orders"), of("shop_1", "orders"), of("shop_1", "items"), of("shop_1", "ORDERS")}))
+	for i, want := range []uint64{1_000_000_000, 1_200_000_000, 1_000_000_000, 1_400_000_000} {
+		c := m.plan.Tables[i].Counter[0]
+		assert.True(t, c.Band == want && c.Before == 7, "%s: band %d, want %d", &m.plan.Tables[i], c.Band, want)
+	}
+	assert.Fails(t, "a schema that comes later has a band of another", m.add([]*seen{of("shop_2", "orders")}), "")
+	assert.NoError(t, m.add([]*seen{of("shop_2", "parts")}))
+	// A table that comes to another shard later has a band there, as long as there is room.
+	m.shards = append(m.shards, at("b"))
+	later := func(schema, name string) *seen {
+		s := of(schema, name)
+		return &seen{s.of, []*found{s.of, s.of}}
+	}
+	orders, items := &m.plan.Tables[0], &m.plan.Tables[2]
+	m.follow(orders, later("shop_0", "orders"))
+	m.follow(items, later("shop_1", "items"))
+	n := len(orders.Counter)
+	assert.True(t, n == 2 && orders.Counter[1].Shard == "b" && orders.Counter[1].Band == 1_600_000_000, "%+v", orders.Counter)
+	if n := len(items.Counter); n != 1 { // it had all the room, for one shard
+		t.Errorf("%+v", items.Counter)
 	}
 }

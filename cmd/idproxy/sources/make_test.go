@@ -1,7 +1,7 @@
 package sources
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -14,8 +14,7 @@ import (
 
 // TestLastOfStore: an id above what the store can give moves nothing, and the source goes on.
 func TestLastOfStore(t *testing.T) {
-	st, err := file.New(file.Config{Dir: t.TempDir() + "/ids"})
-	assert.Must(t, err)
+	st := assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
 	t.Cleanup(func() { _ = st.Close() })
 	m := &maker{stores: map[string]store.Store{"table": {Segments: st, Last: math.MaxInt64 - 1}}}
 	m.idWait.Store(int64(idsource.DefaultWait))
@@ -27,8 +26,7 @@ func TestLastOfStore(t *testing.T) {
 	}
 	assert.Must(t, err)
 	for _, id := range []uint64{math.MaxInt64, math.MaxInt64 - 2} {
-		err := series.Advance(t.Context(), id)
-		assert.True(t, errors.Is(err, idsource.TooHigh), "Advance(%d): %v, want too high", id, err)
+		assert.ErrorIs(t, fmt.Sprintf("Advance(%d)", id), series.Advance(t.Context(), id), idsource.TooHigh)
 	}
 	ids := make([]uint64, 1)
 	if err := series.Fill(t.Context(), ids, 1); err != nil || ids[0] != 1 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -46,4 +47,12 @@ func TestClassOf(t *testing.T) {
 	} {
 		assert.Equal(t, fmt.Sprint(tt.err), ClassOf(tt.err), tt.want)
 	}
+}
+
+func TestMatching(t *testing.T) {
+	keys := []string{"ids_a", "ids_", "ids.a", "a_b", "xids_a"}
+	got := Matching("ids_{table}", keys)
+	assert.True(t, slices.Equal(got, []string{"ids_a"}), "got %q", got)
+	got = Matching("{schema}.{table}", keys)
+	assert.True(t, slices.Equal(got, []string{"ids.a"}), "got %q", got)
 }

@@ -93,9 +93,8 @@ func TestLostAndBack(t *testing.T) {
 	m.Take(at(71, 62, Listeners))
 	assert.Equal(t, "back", texts(m)[0], "shard0 3 - - - - - - - - ready")
 	m.Take(at(72, 63, Listeners))
-	if got := texts(m)[0]; got != "shard0 3 100 8.0 2.0 2.0 1.0 1.5ms 2000 50.0k ready" || m.Head()[2].Tone != Plain {
-		t.Errorf("a second later: %s, %+v", got, m.Head()[2])
-	}
+	got := texts(m)[0]
+	assert.True(t, got == "shard0 3 100 8.0 2.0 2.0 1.0 1.5ms 2000 50.0k ready" && m.Head()[2].Tone == Plain, "a second later: %s, %+v", got, m.Head()[2])
 }
 
 // TestCondition: what is wrong is said above the table, the worst first.
@@ -198,9 +197,7 @@ func TestListsOfTheLog(t *testing.T) {
 	s = at(102, 1, Refusals)
 	s.Refusals = []monitor.Refusal{refusal("old", 5, 20), refusal("new", 8, 101)}
 	m.Take(s)
-	clock := func(n int) string {
-		return started.Add(time.Duration(n) * time.Second).Local().Format(time.TimeOnly)
-	}
+	clock := func(n int) string { return started.Add(time.Duration(n) * time.Second).Local().Format(time.TimeOnly) }
 	same(t, "refusals", texts(m), "8 3.0 form "+clock(101)+" app shop.orders.id new", "5 0 form "+clock(20)+" app shop.orders.id old")
 	_, rows, _ := m.Table()
 	assert.Contains(t, "strings.Join(m.Details(rows[0].Key), \"\\n\")", strings.Join(m.Details(rows[0].Key), "\n"), "1235: not filled")

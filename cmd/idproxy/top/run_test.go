@@ -3,6 +3,8 @@ package top
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,18 +119,10 @@ func show(t *testing.T, ctx context.Context, c Client) *terminal { //nolint:revi
 // until waits for the screen to show all words.
 func (s *terminal) until(words ...string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		text, missing := s.text(), ""
-		for _, w := range words {
-			if !strings.Contains(text, w) {
-				missing = w
-			}
-		}
-		if missing == "" {
-			return
-		}
-		assert.MustTrue(s.t, !time.Now().After(deadline), "it never shows %q:\n%s", missing, text)
-	}
+	assert.Until(s.t, fmt.Sprintf("the screen shows %q", words), func() bool {
+		text := s.text()
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+	}, s.text)
 }
 
 func (s *terminal) press(keys string) {
@@ -186,11 +180,7 @@ func TestScreen(t *testing.T) {
 	s.until("STATE▲")
 	s.SetSize(40, 8)
 	assert.Must(t, s.PostEvent(tcell.NewEventResize(40, 8)))
-	for deadline := time.Now().Add(time.Minute); len(strings.SplitN(s.text(), "\n", 9)) != 8; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it does not resize:\n%s", s.text())
-		}
-	}
+	assert.Until(t, "it has eight lines", func() bool { return len(strings.SplitN(s.text(), "\n", 9)) == 8 }, s.text)
 	s.until("STATE▲", "cron", "F1 help")
 	s.press("q")
 	s.end()
@@ -199,8 +189,7 @@ func TestScreen(t *testing.T) {
 // TestNoAnswer: when the admin listener goes away it is said, and when it is back all goes on.
 func TestNoAnswer(t *testing.T) {
 	f := &fake{err: errors.New("connection refused")}
-	err := Run(t.Context(), f, time.Second, nil)
-	assert.True(t, err != nil && err.Error() == "connection refused", "without a first answer: %v", err)
+	assert.Equal(t, "without a first answer", fmt.Sprint(Run(t.Context(), f, time.Second, nil)), "connection refused")
 	f.err = nil
 	ctx, cancel := context.WithCancel(t.Context())
 	s := show(t, ctx, f)

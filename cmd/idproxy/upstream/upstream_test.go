@@ -2,11 +2,11 @@ package upstream
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,12 +30,8 @@ func TestTakesLeave(t *testing.T) {
 	for name, server := range map[string]*servers.Server{"MariaDB": harness.MariaDB(t), "MySQL": harness.MySQL(t), "without TLS": bare} {
 		t.Run(name, func(t *testing.T) {
 			schema := harness.Database(t, server)
-			root := server.Config(schema)
-			root.User, root.Passwd = servers.RootUser, servers.RootPassword
-			db := harness.Open(t, root, "")
-			for _, text := range []string{"CREATE TABLE t (id INT PRIMARY KEY)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON " + schema + ".* TO guest@'%'"} {
-				harness.MustExec(t, db, text)
-			}
+			db := harness.Root(t, server, schema)
+			harness.MustExec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE USER guest@'%' IDENTIFIED BY 'guest'", "GRANT SELECT ON "+schema+".* TO guest@'%'")
 			t.Cleanup(func() { harness.MustExec(t, db, "DROP USER guest@'%'") })
 			asked := func(leave func(u *Server, q *Session)) (lost int) {
 				t.Helper()
@@ -48,12 +44,9 @@ func TestTakesLeave(t *testing.T) {
 				assert.NoError(t, errors.Join(u.Ping(t.Context()), u.Close()))
 				return harness.Lost(t, db, "guest") - before
 			}
-			lost := asked(func(_ *Server, q *Session) { q.End() })
-			assert.True(t, lost == 0, "the server has lost %d that ended", lost)
-			lost = asked(func(u *Server, q *Session) { u.giveBack(q) })
-			assert.True(t, lost == 0, "the server has lost %d that were kept", lost)
-			lost = asked(func(_ *Server, q *Session) { q.cut() })
-			assert.True(t, lost != 0, "a connection that is cut is not counted: nothing was tested")
+			assert.Equal(t, "lost of those that ended", asked(func(_ *Server, q *Session) { q.End() }), 0)
+			assert.Equal(t, "lost of those that were kept", asked(func(u *Server, q *Session) { u.giveBack(q) }), 0)
+			assert.Greater(t, "the control: lost of those that were cut", asked(func(_ *Server, q *Session) { q.cut() }), 0)
 		})
 	}
 }
@@ -64,25 +57,19 @@ func TestDescribe(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		t.Run(server.Kind.String(), func(t *testing.T) {
 			name := harness.Database(t, server)
-			root := server.Config(name)
-			root.User, root.Passwd = servers.RootUser, servers.RootPassword
-			db := harness.Open(t, root, "")
+			db := harness.Root(t, server, name)
 			assert.Of(db.Exec("CREATE TABLE `t ``größe` (id INT UNSIGNED PRIMARY KEY, d DECIMAL(5) NOT NULL DEFAULT 7)")).Must(t)
 			for _, mode := range []string{config.TLSAsClient, config.TLSRequired, config.TLSDisabled} {
 				to := config.Addr{Network: "tcp", Address: server.Addr}
-				l := &config.Listener{
-					Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode},
-					Account: &config.Account{User: "app", Password: "app"},
-				}
-				u, err := OpenAlone(l, to, within)
-				assert.Must(t, err)
+				l := &config.Listener{Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode}, Account: &config.Account{User: "app", Password: "app"}}
+				u := assert.Of(OpenAlone(l, to, within)).Must(t)
 				defer u.Close()
 				for range 2 { // the second time over the connection of the first
 					table := assert.Of(u.Describe(t.Context(), name, "t `größe", []*rule.Rule{{Column: "d"}})).Must(t, mode)
 					id, d := table.Find("id"), table.Find("d")
 					assert.True(t, id != nil && id.Max == 1<<32-1 && id.Primary && d != nil && d.Max == 99999 && d.Own != "" && d.NotNull, "%v: %+v, %+v", mode, id, d)
 				}
-				_, err = u.Describe(t.Context(), name, "nothing", nil)
+				_, err := u.Describe(t.Context(), name, "nothing", nil)
 				e, ok := errors.AsType[*driver.MySQLError](err)
 				assert.True(t, ok && e.Number == 1146, "%v: no such table: %v", mode, err)
 				gone, cancel := context.WithCancel(t.Context())
@@ -98,10 +85,8 @@ func TestDescribe(t *testing.T) {
 func within() time.Duration { return time.Minute }
 
 func rootListener(behind ...config.Addr) *config.Listener {
-	return &config.Listener{
-		Name: "a", Upstreams: behind, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled},
-		Account: &config.Account{User: servers.RootUser, Password: servers.RootPassword},
-	}
+	account := &config.Account{User: servers.RootUser, Password: servers.RootPassword}
+	return &config.Listener{Name: "a", Upstreams: behind, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSDisabled}, Account: account}
 }
 
 // numbered returns two servers with a table t in a schema, which holds 1 at the first and 2 at the
@@ -110,23 +95,12 @@ func numbered(t *testing.T, schema string) []*servers.Server {
 	t.Helper()
 	all := harness.Servers(t)[:2]
 	for i, s := range all {
-		db := rootOf(t, s)
-		for _, text := range []string{
-			"CREATE DATABASE " + schema, "CREATE TABLE " + schema + ".t (id BIGINT PRIMARY KEY)",
-			fmt.Sprintf("INSERT INTO %s.t VALUES (%d)", schema, i+1),
-		} {
-			harness.MustExec(t, db, text)
-		}
+		db := harness.Root(t, s, "")
+		harness.MustExec(t, db, "CREATE DATABASE "+schema, "CREATE TABLE "+schema+".t (id BIGINT PRIMARY KEY)",
+			fmt.Sprintf("INSERT INTO %s.t VALUES (%d)", schema, i+1))
 		t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + schema) })
 	}
 	return all
-}
-
-func rootOf(t *testing.T, s *servers.Server) *sql.DB {
-	t.Helper()
-	root := s.Config("")
-	root.User, root.Passwd = servers.RootUser, servers.RootPassword
-	return harness.Open(t, root, "")
 }
 
 // TestAddressMoves has an address lead to another server, as a name does after a failover, while the
@@ -176,15 +150,12 @@ func TestAt(t *testing.T) {
 	defer u.Close()
 	for range 2 {
 		for i, s := range all {
-			address, err := net.ResolveTCPAddr("tcp", s.Addr)
-			assert.Must(t, err)
-			n, err := u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
-			assert.True(t, err == nil && n == uint64(i+1), "at %v: MAX(id) = %d (%v), want %d", address, n, err, i+1)
+			address := assert.Of(net.ResolveTCPAddr("tcp", s.Addr)).Must(t)
+			assert.Of(u.At(address).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)).Equal(t, fmt.Sprintf("MAX(id) at %v", address), uint64(i+1))
 		}
 	}
 	socket := &net.UnixAddr{Net: "unix", Name: all[0].Socket}
-	n, err := u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)
-	assert.True(t, err == nil && n == 1, "MAX(id) = %d (%v), want 1", n, err)
+	assert.Of(u.At(socket).Greatest(t.Context(), schema, "t", rule.Column{Name: "id"}, 0)).Equal(t, "MAX(id)", 1)
 }
 
 // silent returns the address of a server that says something in place of a greeting, or nothing.
@@ -291,6 +262,104 @@ func TestOpenWriters(t *testing.T) {
 				text := strings.Join(got, " ")
 				assert.True(t, strings.Contains(text, tt.want) && (err == nil) == (text == tt.want), "%s: %q, want %q", tt.name, text, tt.want)
 			}
+		})
+	}
+}
+
+// TestLogIn: connections are made with the password of the moment, by both ways to ask.
+func TestLogIn(t *testing.T) {
+	for _, server := range harness.Servers(t) {
+		to := config.Addr{Network: "tcp", Address: server.Addr}
+		u, err := OpenAlone(&config.Listener{
+			Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: config.TLSAsClient, CA: server.CA},
+			Account: &config.Account{User: servers.AppUser, Password: "an old one"},
+		}, to, within)
+		assert.Must(t, err)
+		defer u.Close()
+		u.DB.SetMaxIdleConns(-1) // or the connection of the right password stays
+		for _, password := range []config.Secret{"", servers.AppPassword, "a wrong one"} {
+			if password != "" {
+				u.LogIn(config.Account{User: servers.AppUser, Password: password})
+			}
+			q, asked := u.Session(t.Context())
+			if asked == nil {
+				q.cut()
+			}
+			pinged := u.DB.PingContext(t.Context())
+			assert.True(t, (pinged == nil) == (password == servers.AppPassword) && (asked == nil) == (pinged == nil), "%s: with %q: %v, %v", server.Kind, password, pinged, asked)
+		}
+	}
+}
+
+// TestPasswordStays: where the server's certificate is to be looked at, the account does not log in
+// without one.
+func TestPasswordStays(t *testing.T) {
+	bare := harness.StartServer(t, servers.MariaDB, servers.Options{NoTLS: true})
+	ca := filepath.Join(t.TempDir(), "server.pem")
+	harness.WriteCertificate(t, filepath.Dir(ca), time.Hour)
+	to := config.Addr{Network: "tcp", Address: bare.Addr}
+	for _, mode := range []string{config.TLSAsClient, config.TLSPreferred} {
+		for _, named := range []string{"", ca} {
+			u, err := OpenAlone(&config.Listener{
+				Name: "a", Upstream: to, UpstreamTLS: config.UpstreamTLS{Mode: mode, CA: named},
+				Account: &config.Account{User: servers.AppUser, Password: servers.AppPassword},
+			}, to, within)
+			assert.Must(t, err)
+			defer u.Close()
+			q := &Session{}
+			asked := q.connect(t.Context(), u)
+			q.cut()
+			pinged := u.Ping(t.Context())
+			refused := named != ""
+			assert.True(t, (pinged != nil) == refused && (asked != nil) == refused && (!refused || strings.Contains(pinged.Error(), "the server offers no TLS")), "%s, CA %t: %v, %v", mode, refused, pinged, asked)
+		}
+	}
+}
+
+// TestRights: of the grants of an account the most specific counts for a schema, and no right of
+// another one. What is printed has its form.
+func TestRights(t *testing.T) {
+	maria, literal := Names{MariaDB: true}, Names{Literal: true}
+	for _, tt := range []struct {
+		name    string
+		names   Names
+		rows    []string
+		schema  string
+		sees    bool
+		granted string
+	}{
+		{"nothing", Names{}, []string{"GRANT USAGE ON *.* TO `a`@`%`"}, "shop_1", false, "`shop\\_1`"},
+		{"a quote", Names{}, nil, "a`b%", false, "`a``b\\%`"},
+		{"everything", Names{}, []string{"GRANT SELECT, INSERT ON *.* TO `a`@`%`"}, "shop", true, "`shop`"},
+		{"all of it", Names{}, []string{"GRANT ALL PRIVILEGES ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*6' WITH GRANT OPTION"}, "shop", true, "`shop`"},
+		{"all but one", Names{}, []string{"GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `sh_p`.* FROM `a`@`%`"}, "sh_p", false, "`sh\\_p`"},
+		{"another of all but one", Names{}, []string{"GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `sh_p`.* FROM `a`@`%`"}, "shop", true, "`shop`"},
+		{"as it is mostly written", Names{}, []string{"GRANT SELECT ON `sh_p`.* TO `a`@`%`"}, "sh_p", true, "`sh_p`"},
+		{"with a backslash", Names{}, []string{"GRANT SELECT ON `sh\\_p`.* TO `a`@`%`"}, "sh_p", true, "`sh\\_p`"},
+		{"of another, with a backslash", Names{}, []string{"GRANT SELECT ON `sh\\_p`.* TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"of many", Names{}, []string{"GRANT ALL PRIVILEGES ON `sh%p`.* TO `a`@`%`"}, "shoop", true, "`sh%p`"},
+		{"the most specific selects not", Names{}, []string{"GRANT SELECT ON `sh%`.* TO `a`@`%`", "GRANT INSERT ON `shop`.* TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"the most specific selects", Names{}, []string{"GRANT INSERT ON `%`.* TO `a`@`%`", "GRANT SELECT ON `sho_`.* TO `a`@`%`"}, "shop", true, "`sho_`"},
+		{"one of two that begin alike", Names{}, []string{"GRANT SELECT ON `s%1`.* TO `a`@`%`", "GRANT INSERT ON `s_1`.* TO `a`@`%`"}, "shh1", true, "`s%1`"},
+		{"which of two counts is not said", Names{}, []string{"GRANT SELECT ON `s%1`.* TO `a`@`%`", "GRANT INSERT ON `s_1`.* TO `a`@`%`"}, "sx1", false, "`s%1`"},
+		{"the first of MariaDB's", maria, []string{"GRANT INSERT ON `s_1`.* TO `a`@`%`", "GRANT SELECT ON `s\\_%`.* TO `a`@`%`"}, "s_1", false, "`s_1`"},
+		{"a role of MariaDB's", maria, []string{"GRANT INSERT ON `s_1`.* TO `a`@`%`", "GRANT SELECT ON `s\\_1`.* TO `r`"}, "s_1", true, "`s_1`"},
+		{"everybody's of MariaDB", maria, []string{"GRANT INSERT ON `s_1`.* TO `a`@`%`", "GRANT SELECT ON `s\\_1`.* TO PUBLIC"}, "s_1", true, "`s_1`"},
+		{"no wildcard", literal, []string{"GRANT SELECT ON `s%`.* TO `a`@`%`"}, "s_1", false, "`s_1`"},
+		{"no backslash", literal, []string{"GRANT SELECT ON `s\\_1`.* TO `a`@`%`"}, "s_1", false, "`s_1`"},
+		{"the name", literal, []string{"GRANT SELECT ON `s_1`.* TO `a`@`%`"}, "s_1", true, "`s_1`"},
+		{"all but one in capitals", Names{Fold: true}, []string{"GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `shop`.* FROM `a`@`%`"}, "Shop", false, "`Shop`"},
+		{"many wildcards", Names{}, []string{"GRANT SELECT ON `%a%a%a%a%a%a%a%a%a%b`.* TO `a`@`%`"}, strings.Repeat("a", 60), false, "`" + strings.Repeat("a", 60) + "`"},
+		{"quoted otherwise", Names{}, []string{`GRANT SELECT ON "a""b".* TO "a"@"%"`}, `a"b`, true, "`a\"b`"},
+		{"not quoted", Names{}, []string{"GRANT SELECT ON shop.* TO a@%"}, "shop", true, "`shop`"},
+		{"of a table", Names{}, []string{"GRANT SELECT ON `shop`.`t` TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"of columns", Names{}, []string{"GRANT SELECT (`a`, `b`) ON `shop`.`t` TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"of a routine", Names{}, []string{"GRANT EXECUTE ON PROCEDURE `shop`.`p` TO `a`@`%`"}, "shop", false, "`shop`"},
+		{"a role, a proxy and half a row", Names{}, []string{"GRANT `r`@`%` TO `a`@`%`", "GRANT PROXY ON ''@'' TO 'a'@'%'", "GRANT SELECT ON `sho", "GRANT", ""}, "shop", false, "`shop`"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := ReadRights("", tt.names, tt.rows...)
+			assert.True(t, g.On(tt.schema, "SELECT") == tt.sees && g.Granted(tt.schema) == tt.granted, "sees %v, granted %s; want %v, %s: %+v", g.On(tt.schema, "SELECT"), g.Granted(tt.schema), tt.sees, tt.granted, g)
 		})
 	}
 }

@@ -41,8 +41,7 @@ sources: {order_id: {segment: {store: local, key: orders, scramble: {key: 000102
 	assert.Must(t, err)
 	m := Move{Place: Place{Source: "order_id"}, Next: 1 << 52}
 	for name, do := range map[string]func(context.Context, *config.Config, Move) (*Moved, error){"set": Set, "create": Create} {
-		_, err := do(t.Context(), cfg, m)
-		assert.True(t, errors.Is(err, ErrUsage), "%s: %v, want a usage error", name, err)
+		assert.Of(do(t.Context(), cfg, m)).ErrorIs(t, name, ErrUsage)
 	}
 	m.Next--
 	moved, err := Set(t.Context(), cfg, m)
@@ -51,8 +50,7 @@ sources: {order_id: {segment: {store: local, key: orders, scramble: {key: 000102
 
 // TestRefusedMoveTunesNothing: a series that may not go back is tuned as it was.
 func TestRefusedMoveTunesNothing(t *testing.T) {
-	server, err := servers.StartEtcd(t.Context())
-	assert.Must(t, err)
+	server := assert.Of(servers.StartEtcd(t.Context())).Must(t)
 	t.Cleanup(func() { assert.NoError(t, server.Stop()) })
 	cfg, err := config.Load(harness.WriteConfig(t, fmt.Sprintf(`
 listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
@@ -64,8 +62,7 @@ sources: {order_id: {segment: {store: raft, key: orders}}}
 	m := Move{Place: Place{Source: "order_id"}, Next: 500, Tune: Change{Step: &steps[0]}}
 	assert.Of(Create(t.Context(), cfg, m)).Must(t)
 	m.Next, m.Tune.Step = 400, &steps[1]
-	_, err = Set(t.Context(), cfg, m)
-	assert.True(t, err != nil && strings.Contains(err.Error(), "--force"), "%v, want to be asked for --force", err)
+	assert.Of(Set(t.Context(), cfg, m)).Fails(t, "Set", "--force")
 	d, err := Describe(t.Context(), cfg, m.Place)
 	assert.True(t, err == nil && d.Step == steps[0] && d.Next == 500, "%+v, %v", d, err)
 }
@@ -81,4 +78,29 @@ sources: {order_id: {segment: {store: ids, key: orders}}}
 	step := uint64(100)
 	_, err = Create(t.Context(), cfg, Move{Place: Place{Source: "order_id"}, Tune: Change{Step: &step}})
 	assert.True(t, errors.Is(err, ErrUsage) && strings.Contains(err.Error(), "say NEXT"), "%v, want to be asked for NEXT", err)
+}
+
+// TestImportTargets: what an import cannot go to is named before anything is moved.
+func TestImportTargets(t *testing.T) {
+	cfg, err := config.Load(harness.WriteConfig(t, `
+listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]
+stores: {local: {file: {dir: ./ids}}, several: {mysql: {dsns: ["u@tcp(127.0.0.1:1)/d", "u@tcp(127.0.0.1:2)/d"]}}}
+sources: {order_id: {segment: {store: local, key: orders}}, each: {segment: {store: local, key: "ids_{table}"}}, ticket: {segment: {store: several}}}
+`))
+	assert.Must(t, err)
+	cfg.Stores = append(cfg.Stores, config.Store{Name: "leases", Redis: &config.RedisStore{}})
+	tags := map[string]uint64{"": 5, "x": 7}
+	for _, tt := range []struct {
+		m    Import
+		want string
+	}{
+		{Import{Format: "leaf", Store: "leases"}, "redis store, which cannot keep segments"},
+		{Import{Format: "leaf", Store: "gone"}, `no store "gone"`},
+		{Import{Format: "leaf", To: []string{"x=order_id", "x=ticket"}}, `tag "x" is to go to two sources, order_id and ticket`},
+		{Import{Format: "tickets64", To: []string{"order_id", "ticket"}}, "order_id and ticket"},
+		{Import{Format: "leaf", To: []string{"x=each"}}, "no segment with one key"},
+		{Import{Format: "leaf", To: []string{"y=order_id"}}, `no tag "y"`},
+	} {
+		assert.Of(tt.m.targets(cfg, tags)).Fails(t, fmt.Sprintf("%s, %q", tt.m.Format, tt.m.To), tt.want)
+	}
 }
