@@ -52,9 +52,7 @@ func over(t *testing.T, method, url, body string) string {
 	}
 	defer res.Body.Close() //nolint:errcheck // it is read to the end
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Errorf("%s %s: %d %s, %v", method, url, res.StatusCode, text, err)
-	}
+	assert.True(t, err == nil && res.StatusCode == http.StatusOK, "%s %s: %d %s, %v", method, url, res.StatusCode, text, err)
 	return string(text)
 }
 

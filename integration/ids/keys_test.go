@@ -110,9 +110,7 @@ ids:
 		assert.Fails(t, fmt.Sprint(wrong.args), wrong.c.Do(t.Context(), wrong.args...).Err(), wrong.want)
 	}
 
-	if err := second.Signal(syscall.SIGHUP); err != nil { // else within a minute
-		t.Fatal(err)
-	}
+	assert.Must(t, second.Signal(syscall.SIGHUP)) // else within a minute
 	for deadline := time.Now().Add(time.Minute); two.Do(t.Context(), "IDS.NEXT", "app:invoices").Err() != nil; time.Sleep(50 * time.Millisecond) {
 		assert.MustTrue(t, !time.Now().After(deadline), "the other proxy does not serve the key")
 	}

@@ -164,9 +164,7 @@ func TestScrambledSecret(t *testing.T) {
 	with := func(secret string, bits int) {
 		c.spec.Config = strings.Replace(plain, "step: 10,", "scramble: {key: "+secret+", bits: "+strconv.Itoa(bits)+"}, step: 10,", 1)
 	}
-	if err := c.insert(t, 5); err != nil { // ids that are the numbers, of before
-		t.Fatal(err)
-	}
+	assert.Must(t, c.insert(t, 5)) // ids that are the numbers, of before
 	with(secret, 53)
 	assert.Must(t, c.insert(t, 5))
 	with(otherSecret, 53)

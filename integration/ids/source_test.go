@@ -197,9 +197,7 @@ func killDuring(t *testing.T, s *servers.Server, db, addr, insert string, due fu
 			continue
 		}
 		m := harness.AssignedIDs.FindStringSubmatch(e.Message)
-		if m == nil {
-			t.Fatalf("message %q names no ids", e.Message)
-		}
+		assert.MustTrue(t, m != nil, "message %q names no ids", e.Message)
 		first, _ := strconv.Atoi(m[1]) // digits, by the expression
 		if last, _ := strconv.Atoi(m[2]); last != first+1 {
 			t.Errorf("ids %s to %s, want two", m[1], m[2])

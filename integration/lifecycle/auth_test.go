@@ -114,9 +114,7 @@ func TestAuthentication(t *testing.T) {
 			direct, proxied := run(server.Addr), run(p.Addr("a"))
 			got := replay.CodeOf(direct.Err)
 			assert.True(t, got == l.code && (got == 0) == (direct.Err == nil), "%s: direct login ended with %v, want %d", l.name, direct.Err, l.code)
-			if err := sameEnd(direct, proxied); err != nil {
-				t.Errorf("%s: %v", l.name, err)
-			}
+			assert.NoError(t, sameEnd(direct, proxied), l.name)
 		}
 	})
 }

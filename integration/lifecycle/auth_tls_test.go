@@ -93,9 +93,7 @@ func TestTLS(t *testing.T) {
 			{"distrust", nil, ""},
 		} {
 			err := cipher(t, server, p.Addr(tt.listener), tt.tls, tt.tls != nil || tt.listener == "required")
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("listener %s, TLS %t: %v, want an error with %q", tt.listener, tt.tls != nil, err, tt.want)
-			}
+			assert.True(t, (tt.want != "" || err == nil) && (tt.want == "" || err != nil && strings.Contains(err.Error(), tt.want)), "listener %s, TLS %t: %v, want an error with %q", tt.listener, tt.tls != nil, err, tt.want)
 		}
 	})
 }
@@ -129,9 +127,7 @@ func TestAuthenticationOverTLS(t *testing.T) {
 			}
 			run(server.Addr)
 			direct, proxied := run(server.Addr), run(p.Addr("offered"))
-			if err := sameEnd(direct, proxied); err != nil {
-				t.Errorf("%s: %v", l.name, err)
-			}
+			assert.NoError(t, sameEnd(direct, proxied), l.name)
 		}
 		for _, s := range []replay.Session{{Name: "text", Run: replay.TextSession}, {Name: "pipelined", Run: replay.PipelinedSession}, {Name: "10,000 rows", Run: replay.ManyRowsSession}} {
 			cfg := replay.Config{Addr: server.Addr, User: "app", Password: "app", Schema: harness.Database(t, server), Caps: replay.DeprecateEOF}

@@ -55,9 +55,7 @@ func TestBadLogins(t *testing.T) {
 				if took := time.Since(start); took > time.Minute || err != nil && !strings.Contains(err.Error(), "reset by peer") && !strings.Contains(err.Error(), "broken pipe") {
 					t.Errorf("%s, %s: ended after %v with %v", server.Kind, name, took, err)
 				}
-				if err := serves(server, p.Addr("a")); err != nil {
-					t.Errorf("%s, after %s: %v", server.Kind, name, err)
-				}
+				assert.NoError(t, serves(server, p.Addr("a")), server.Kind, "after", name)
 			})
 		}
 		wg.Wait()
@@ -117,12 +115,8 @@ func TestBadCommands(t *testing.T) {
 					if b.random || b.own && listener == "ruled" {
 						direct = proxied
 					}
-					if err := sameEnd(direct, proxied); err != nil {
-						t.Errorf("%s, %s, caps %#x, listener %s: %v", server.Kind, b.name, caps, listener, err)
-					}
-					if err := serves(server, cfg.Addr); err != nil {
-						t.Errorf("%s, after %s: %v", server.Kind, b.name, err)
-					}
+					assert.NoError(t, sameEnd(direct, proxied), server.Kind, b.name, fmt.Sprintf("caps %#x, listener", caps), listener)
+					assert.NoError(t, serves(server, cfg.Addr), server.Kind, "after", b.name)
 				}
 			}
 		}

@@ -51,30 +51,22 @@ listeners:
 func (r *renewal) put(from, name string) {
 	r.Helper()
 	text, err := os.ReadFile(from)
-	if err != nil {
-		r.Fatal(err)
-	}
+	assert.Must(r, err)
 	r.write(text, name)
 }
 
 func (r *renewal) write(text []byte, name string) {
 	r.Helper()
 	path := filepath.Join(r.used, name)
-	if err := os.WriteFile(path+".tmp", text, 0o600); err != nil {
-		r.Fatal(err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		r.Fatal(err)
-	}
+	assert.Must(r, os.WriteFile(path+".tmp", text, 0o600))
+	assert.Must(r, os.Rename(path+".tmp", path))
 }
 
 // says waits until the log has a line for the n-th time.
 func (r *renewal) says(line string, n int) {
 	r.Helper()
 	for end := time.Now().Add(time.Minute); strings.Count(r.proxy.Log(), line) < n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			r.Fatalf("the log does not say %q %d times", line, n)
-		}
+		assert.MustTrue(r, !time.Now().After(end), "the log does not say %q %d times", line, n)
 	}
 }
 
@@ -83,9 +75,7 @@ func (r *renewal) login(of string, cache tls.ClientSessionCache) (c *replay.Conn
 	r.Helper()
 	dir := r.of[of]
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key"))
-	if err != nil {
-		r.Fatal(err)
-	}
+	assert.Must(r, err)
 	secure := &tls.Config{RootCAs: r.trust, ServerName: "127.0.0.1", ClientSessionCache: cache, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }}
 	err = replay.Do(func() {
 		c = replay.Login(replay.Config{Addr: r.proxy.Addr("a"), User: "app", Password: "app", Tls: secure})
@@ -98,9 +88,7 @@ func (r *renewal) login(of string, cache tls.ClientSessionCache) (c *replay.Conn
 // shows reports whether a listener showed the certificate of one CA.
 func (r *renewal) shows(state tls.ConnectionState, of string) bool {
 	pair, err := tls.LoadX509KeyPair(filepath.Join(r.of[of], "server.pem"), filepath.Join(r.of[of], "server.key"))
-	if err != nil {
-		r.Fatal(err)
-	}
+	assert.Must(r, err)
 	return len(state.PeerCertificates) > 0 && bytes.Equal(state.PeerCertificates[0].Raw, pair.Certificate[0])
 }
 

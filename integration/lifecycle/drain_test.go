@@ -37,9 +37,7 @@ func TestDrainCutsNothing(t *testing.T) {
 			for client := range clients {
 				all.Go(func() {
 					name, err := insertUntilClosed(server, p.Addr("a"), db, fmt.Sprintf("%d.%d", round, client), &inserted)
-					if replay.CodeOf(err) != 0 {
-						t.Errorf("%s: row %s: %v, want a connection that closes without a word", server.Kind, name, err)
-					}
+					assert.True(t, replay.CodeOf(err) == 0, "%s: row %s: %v, want a connection that closes without a word", server.Kind, name, err)
 					mu.Lock()
 					defer mu.Unlock()
 					doubtful = append(doubtful, "'"+name+"'")

@@ -113,9 +113,7 @@ rules: [{table: %s.t, column: id, source: ids}]
 				e := loseDuring(t, r, s, tt.fault)
 				assert.True(t, e.Code == mysql.ER_NET_READ_ERROR && e.State == "08S01", "got %v, want error 1158 with state 08S01", e)
 				m := harness.AssignedIDs.FindStringSubmatch(e.Message)
-				if m == nil || m[3] != db+".t" {
-					t.Fatalf("message %q does not name ids and table", e.Message)
-				}
+				assert.MustTrue(t, m != nil && m[3] == db+".t", "message %q does not name ids and table", e.Message)
 				if got := direct.Value(t, "SELECT COUNT(*) FROM t WHERE id BETWEEN "+m[1]+" AND "+m[2]); got != tt.want {
 					t.Errorf("%s rows with the ids %s to %s, want %s", got, m[1], m[2], tt.want)
 				}
@@ -184,9 +182,7 @@ rules:
 		if replies[0].Err == nil {
 			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute after the store is there: %v", replies[0].Err)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "a minute after the store is there: %v", replies[0].Err)
 	}
 }
 

@@ -268,9 +268,7 @@ func testNoLeaks(t *testing.T, engine string) {
 	sessions := width.Of(100, 500)
 	_, many := count(sessions, 0)
 	opened, held := count(1, 10)
-	if few == 0 || many > few+5 { // the runtime's own come and go
-		t.Errorf("%d goroutines after %d sessions, %d after one", many, sessions, few)
-	}
+	assert.True(t, few != 0 && many <= few+5, "%d goroutines after %d sessions, %d after one", many, sessions, few) // the runtime's own come and go
 	assert.True(t, opened >= 10 && (engine != config.EngineGoroutines || held >= few+10), "10 sessions hold %d files and %d goroutines: leaks would not be seen", opened, held-few)
 }
 

@@ -55,9 +55,7 @@ func TestCommandLine(t *testing.T) {
 		{"help", 0, "Run the proxy"},
 	} {
 		status, out := start(t, strings.Fields(tt.args)...)
-		if status != tt.status || !strings.Contains(out, tt.want) || strings.Contains(out, "goroutine ") {
-			t.Errorf("idproxy %s: status %d, want %d with %q:\n%s", tt.args, status, tt.status, tt.want, out)
-		}
+		assert.True(t, status == tt.status && strings.Contains(out, tt.want) && !strings.Contains(out, "goroutine "), "idproxy %s: status %d, want %d with %q:\n%s", tt.args, status, tt.status, tt.want, out)
 	}
 }
 
@@ -100,9 +98,7 @@ func TestBadConfigurations(t *testing.T) {
 		assert.Must(t, os.WriteFile(path, []byte(tt.text), 0o600))
 		for _, command := range []string{"serve", "check"} {
 			status, out := start(t, command, "--config", path)
-			if status != 1 || !regexp.MustCompile(tt.want).MatchString(out) || !strings.Contains(out, path) || strings.Contains(out, "goroutine ") {
-				t.Errorf("idproxy %s with\n%s: status %d, want 1 and %q:\n%s", command, tt.text, status, tt.want, out)
-			}
+			assert.True(t, status == 1 && regexp.MustCompile(tt.want).MatchString(out) && strings.Contains(out, path) && !strings.Contains(out, "goroutine "), "idproxy %s with\n%s: status %d, want 1 and %q:\n%s", command, tt.text, status, tt.want, out)
 		}
 	}
 }

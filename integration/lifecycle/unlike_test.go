@@ -205,9 +205,7 @@ func (u *unlike) deny(user, in, out string) {
 		direct.Net, direct.Addr = "unix", u.server.Socket
 	}
 	got, want := understood(func() error { return ping(u.config(user, in, out)) }), understood(func() error { return ping(direct) })
-	if got == nil || want == nil || got.Error() != want.Error() {
-		u.Errorf("%s %s %s with a wrong password: %v, directly %v", user, in, out, got, want)
-	}
+	assert.True(u, got != nil && want != nil && got.Error() == want.Error(), "%s %s %s with a wrong password: %v, directly %v", user, in, out, got, want)
 }
 
 // TestUnlikeClients does the same with the servers' own clients: whose first word may be the

@@ -51,9 +51,7 @@ func (l *line) upgrade() {
 	before := len(l.PIDs())
 	l.signal(syscall.SIGUSR2)
 	for deadline := time.Now().Add(2 * time.Minute); len(l.PIDs()) == before; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("no successor serves; the log:\n%s", l.LogTail(40))
-		}
+		assert.MustTrue(l.t, !time.Now().After(deadline), "no successor serves; the log:\n%s", l.LogTail(40))
 	}
 }
 
@@ -279,9 +277,7 @@ func TestUpgrade(t *testing.T) {
 			l.upgrade()
 		}
 		for deadline := time.Now().Add(2 * time.Minute); c.done() < before+500; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("clients do not go on: %v", c.failed)
-			}
+			assert.MustTrue(t, !time.Now().After(deadline), "clients do not go on: %v", c.failed)
 		}
 		asksAll(t, server, socket)
 	}
@@ -314,9 +310,7 @@ func asksAll(t *testing.T, server *servers.Server, socket func(string) string) {
 	cfg.Net, cfg.Addr = "unix", socket("u")
 	pool := harness.Open(t, cfg, "")
 	harness.MustExec(t, pool, "DO 1")
-	if err := pool.Close(); err != nil { // before idproxy closes its connection
-		t.Error(err)
-	}
+	assert.NoError(t, pool.Close()) // before idproxy closes its connection
 	for name, talk := range map[string][2]string{
 		"admin": {"GET /healthz HTTP/1.0\r\n\r\n", "HTTP/1.0 200"},
 		"http":  {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 "},
@@ -379,9 +373,7 @@ func TestUpgradeControls(t *testing.T) {
 func waitCustomers(t *testing.T, c *customers, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %d rows, %d failed", c.done(), c.failures())
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "waited in vain: %d rows, %d failed", c.done(), c.failures())
 	}
 }
 
@@ -446,9 +438,7 @@ func TestSystemd(t *testing.T) {
 		b := make([]byte, 4096)
 		_ = told.SetReadDeadline(time.Now().Add(time.Minute)) // a socket has deadlines
 		n, err := told.Read(b)
-		if err != nil || !regexp.MustCompile("^("+want+")$").Match(b[:n]) {
-			t.Fatalf("systemd is told %q, %v; want %q", b[:n], err, want)
-		}
+		assert.MustTrue(t, err == nil && regexp.MustCompile("^("+want+")$").Match(b[:n]), "systemd is told %q, %v; want %q", b[:n], err, want)
 	}
 	tcp := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	local := assert.Of(net.Listen("unix", filepath.Join(dir, "u"))).Must(t)

@@ -38,13 +38,9 @@ func TestVanishingClient(t *testing.T) {
 			c := openRaw(t, server, p.Addr("a"))
 			assert.NoError(t, replay.Do(func() { cut(c) }), name)
 			c.Close()
-			if err := threadEnds(t.Context(), db, c.Greeting.Thread); err != nil {
-				t.Errorf("%s, client vanishes %s: %v", server.Kind, name, err)
-			}
+			assert.NoError(t, threadEnds(t.Context(), db, c.Greeting.Thread), server.Kind, "client vanishes", name)
 		}
-		if err := serves(server, p.Addr("a")); err != nil {
-			t.Errorf("%s: %v", server.Kind, err)
-		}
+		assert.NoError(t, serves(server, p.Addr("a")), server.Kind)
 	}
 }
 
@@ -113,9 +109,7 @@ func TestUnsolicited(t *testing.T) {
 			cfg := replay.Config{Addr: server.Addr, User: servers.AppUser, Password: servers.AppPassword}
 			direct := replay.Run(cfg, s)
 			cfg.Addr = p.Addr("a")
-			if err := replay.Differ(direct, replay.Run(cfg, s)); err != nil {
-				t.Errorf("%s, %s: %v", server.Kind, name, err)
-			}
+			assert.NoError(t, replay.Differ(direct, replay.Run(cfg, s)), server.Kind, name)
 			if name == "wait_timeout" && server.Kind == servers.MySQL {
 				if b := direct.C.Got.Bytes(); len(b) < 60 || binary.LittleEndian.Uint16(lastFrame(b)[1:]) != 4031 {
 					t.Errorf("MySQL says %q when wait_timeout ends, want error 4031", b[max(0, len(b)-60):])

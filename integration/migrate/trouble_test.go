@@ -172,9 +172,7 @@ func TestStoreWentBack(t *testing.T) {
 			turned++
 		}
 	}
-	if turned > 4 { // observe, prepare, enforce, enforce
-		t.Errorf("the proxy that was turned was turned back meanwhile: %v", events)
-	}
+	assert.True(t, turned <= 4, "the proxy that was turned was turned back meanwhile: %v", events) // observe, prepare, enforce, enforce
 }
 
 // TestProxyIsCut: a proxy that does not hear the switch goes on with what it heard last. Its INSERTs get

@@ -31,9 +31,7 @@ func TestDrainByCommand(t *testing.T) {
 	phase := func(want string, status, forHAProxy int) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); w.state(t).Phase != want; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("it is %q, want %q", w.state(t).Phase, want)
-			}
+			assert.MustTrue(t, !time.Now().After(deadline), "it is %q, want %q", w.state(t).Phase, want)
 		}
 		got, body := w.get(t, "/readyz")
 		assert.True(t, got == status, "%s: /readyz answers %d, want %d: %s", want, got, status, body)

@@ -119,9 +119,7 @@ func TestFaults(t *testing.T) {
 		before, after sight
 	}
 	began := time.Now()
-	phase := func(name string) {
-		t.Logf("%s after %v", name, time.Since(began).Round(time.Millisecond))
-	}
+	phase := func(name string) { t.Logf("%s after %v", name, time.Since(began).Round(time.Millisecond)) }
 	all := map[string]*planted{}
 	for name, plant := range faults {
 		all[name] = &planted{fault: plant(t, f)}
@@ -154,9 +152,7 @@ func TestFaults(t *testing.T) {
 				if event && line {
 					break
 				}
-				if time.Now().After(deadline) {
-					t.Fatalf("the event %q with %q is there: %v; %s shows %q: %v\n%+v\n%s", row.event, row.fact, event, row.section, row.line, line, p.after.events, p.after.page)
-				}
+				assert.MustTrue(t, !time.Now().After(deadline), "the event %q with %q is there: %v; %s shows %q: %v\n%+v\n%s", row.event, row.fact, event, row.section, row.line, line, p.after.events, p.after.page)
 			}
 			assert.True(t, row.alert != "" && row.metric != "", "the row names no metric or no alert")
 		})

@@ -165,9 +165,7 @@ func wrongAccount(t *testing.T, f *floor) *fault {
 	t.Cleanup(func() { harness.MustExec(t, root, "DROP USER '"+account+"'@'%'") })
 	config := fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: %s, password: first}}]\n"+
 		"sources: {ids: {segment: {}}}\nrules: [{table: x.t, column: id, source: ids}]\n", f.server.Addr, account)
-	plant := func(t *testing.T) {
-		harness.MustExec(t, root, "ALTER USER '"+account+"'@'%' IDENTIFIED BY 'second'")
-	}
+	plant := func(t *testing.T) { harness.MustExec(t, root, "ALTER USER '"+account+"'@'%' IDENTIFIED BY 'second'") }
 	return &fault{f.launch(t, "", harness.Spec{Config: config}), plant, f.idle, false}
 }
 

@@ -169,9 +169,7 @@ func (l *load) end(t *testing.T, w *watched) {
 	l.all.Wait()
 	var rows, distinct int64
 	assert.Must(t, w.open(t, 1).QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct))
-	if rows == 0 || rows != l.done.Load() || rows != distinct {
-		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, l.done.Load())
-	}
+	assert.True(t, rows != 0 && rows == l.done.Load() && rows == distinct, "%d rows, %d distinct, %d acknowledged", rows, distinct, l.done.Load())
 	t.Logf("compared: %d rows", rows)
 }
 
@@ -238,9 +236,7 @@ func TestSlowClients(t *testing.T) {
 		cancel()
 		p, n := <-probed, <-most
 		c.close()
-		if p.failed+last.failed > 0 {
-			t.Errorf("%s: the balancer asked %d times, %d failed: %v", attack.name, p.asked+last.asked, p.failed+last.failed, errors.Join(p.last, last.last))
-		}
+		assert.True(t, p.failed+last.failed <= 0, "%s: the balancer asked %d times, %d failed: %v", attack.name, p.asked+last.asked, p.failed+last.failed, errors.Join(p.last, last.last))
 		assert.True(t, n <= bound, "%s: %d files were open, want %d at most", attack.name, n, bound)
 		t.Logf("%s: %d answers, the slowest in %v, %d files at most, %d MiB; it took %v", attack.name, p.asked, p.slowest.Round(time.Millisecond), n, peak(t, w.PID()), time.Since(began).Round(time.Millisecond))
 	}
@@ -249,9 +245,7 @@ func TestSlowClients(t *testing.T) {
 		t.Errorf("it had %d MiB of memory", n)
 	}
 	for deadline := time.Now().Add(time.Minute); files(t, w.PID()) > before+20; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d files are still open, %d were before", files(t, w.PID()), before)
-		}
+		assert.MustTrue(t, !time.Now().After(deadline), "%d files are still open, %d were before", files(t, w.PID()), before)
 	}
 }
 
@@ -397,9 +391,7 @@ func TestFewFiles(t *testing.T) {
 	assert.Must(t, err)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "few.sh")
-	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nulimit -n 320\nexec %q \"$@\"\n", program), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
+	assert.Must(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nulimit -n 320\nexec %q \"$@\"\n", program), 0o700)) //nolint:gosec // it is run
 	p, err := harness.Launch(t.Context(), script, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) + fmt.Sprintf(
 		"admin: {listen: 127.0.0.1:0}\nlimits: {sessions: 120}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)})
 	assert.Must(t, err)
@@ -415,9 +407,7 @@ func TestFewFiles(t *testing.T) {
 	s := w.state(t)
 	assert.True(t, s.Files.Limit == 320 && s.Files.Open <= 4*clients+60, "%+v files", s.Files)
 	traffic.end(t, w)
-	if strings.Contains(p.Log(), "too many open files") {
-		t.Errorf("files ran out:\n%s", p.LogTail(10))
-	}
+	assert.True(t, !strings.Contains(p.Log(), "too many open files"), "files ran out:\n%s", p.LogTail(10))
 }
 
 // TestWithoutToken starts a program whose admin listener has no token: only where no other host can

@@ -44,9 +44,7 @@ func browse(t *testing.T) context.Context {
 				t.Errorf("the page's console: %s", ev.Args[0].Value)
 			}
 		case *cdplog.EventEntryAdded:
-			if ev.Entry.Level == cdplog.LevelError && !strings.HasSuffix(ev.Entry.URL, "/api/v1/reload") { // of a file with a mistake
-				t.Errorf("the browser: %s %s", ev.Entry.Text, ev.Entry.URL)
-			}
+			assert.True(t, ev.Entry.Level != cdplog.LevelError || strings.HasSuffix(ev.Entry.URL, "/api/v1/reload"), "the browser: %s %s", ev.Entry.Text, ev.Entry.URL) // of a file with a mistake
 		}
 	})
 	assert.Must(t, chromedp.Run(ctx, cdplog.Enable()))

@@ -63,9 +63,7 @@ func TestStatus(t *testing.T) {
 	}
 	_, body := request("GET", "/api/v1/sessions")
 	found := regexp.MustCompile(fmt.Sprintf(`"id":(\d+),"listener":"a","client":"127[^"]+","user":"app","thread":%d,"state":"idle"`, thread)).FindStringSubmatch(body)
-	if found == nil {
-		t.Fatalf("no session of thread %d: %s", thread, body)
-	}
+	assert.MustTrue(t, found != nil, "no session of thread %d: %s", thread, body)
 	code, body := request("DELETE", "/api/v1/sessions/"+found[1])
 	assert.True(t, code == http.StatusNoContent, "close: %d %s", code, body)
 	assert.Fails(t, "the closed session answers", conn.PingContext(t.Context()), "")
