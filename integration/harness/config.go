@@ -13,6 +13,11 @@ func OneListener(upstream string) string {
 	return fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q}]\n", upstream)
 }
 
+// Filled are the source and the rule that give column id of a table its ids.
+func Filled(table string) string {
+	return "sources: {ids: {segment: {}}}\nrules: [{table: '" + table + "', column: id, source: ids}]\n"
+}
+
 // FreeAddr is [servers.FreeAddr]: an address that nobody listens on.
 func FreeAddr(tb testing.TB) string {
 	tb.Helper()

@@ -17,11 +17,13 @@ import (
 // MiB is a mebibyte.
 const MiB = 1 << 20
 
-// MustExec runs a statement that has to succeed.
-func MustExec(t *testing.T, db *sql.DB, query string) sql.Result {
+// MustExec runs statements that have to succeed, and returns the result of the last one.
+func MustExec(t *testing.T, db *sql.DB, queries ...string) (last sql.Result) {
 	t.Helper()
-	r := assert.Of(db.Exec(query)).Must(t, fmt.Sprintf("%.80s", query))
-	return r
+	for _, query := range queries {
+		last = assert.Of(db.Exec(query)).Must(t, fmt.Sprintf("%.80s", query))
+	}
+	return last
 }
 
 // WantError fails the test when err is not the server's error of this number, with these words in

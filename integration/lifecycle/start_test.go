@@ -15,15 +15,12 @@ import (
 	"idproxy/integration/harness"
 )
 
-// start runs idproxy to its end, which must come by itself, and returns its exit status and what it
-// printed.
+// start runs idproxy to its end, which must come by itself, and returns its exit status and what it printed.
 func start(t *testing.T, args ...string) (status int, out string) {
 	t.Helper()
-	program, err := harness.Build()
-	assert.Must(t, err)
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(assert.Of(harness.Build()).Must(t), args...)
 	cmd.Dir = t.TempDir()
-	out, err = output(t, cmd)
+	out, err := output(t, cmd)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), out
 	}
