@@ -17,6 +17,15 @@ import (
 // MiB is a mebibyte.
 const MiB = 1 << 20
 
+// Tables makes a database as [Database] does, with tables, and opens it.
+func Tables(t *testing.T, s *servers.Server, statements ...string) (name string, direct *sql.DB) {
+	t.Helper()
+	name = Database(t, s)
+	direct = Open(t, s.Config(name), "")
+	MustExec(t, direct, statements...)
+	return name, direct
+}
+
 // MustExec runs statements that have to succeed, and returns the result of the last one.
 func MustExec(t *testing.T, db *sql.DB, queries ...string) (last sql.Result) {
 	t.Helper()
