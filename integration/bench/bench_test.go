@@ -134,9 +134,7 @@ func TestParseProfile(t *testing.T) {
      0.30%     0.00%  [.] net/http.(*conn).serve
     15.00%    15.00%  [.] idproxy/rewriter.(*scanner).skim
 `)
-	if p.kernel != 60 || p.runtime != 25 || p.program != 15 || p.calls[groupOf("sendto")] != 55 || p.scrapes != 0.3 || p.functions[0].name != "runtime.findRunnable" {
-		t.Errorf("parseProfile() = %+v", p)
-	}
+	assert.True(t, p.kernel == 60 && p.runtime == 25 && p.program == 15 && p.calls[groupOf("sendto")] == 55 && p.scrapes == 0.3 && p.functions[0].name == "runtime.findRunnable", "parseProfile() = %+v", p)
 }
 
 func TestMedianAndPercentile(t *testing.T) {

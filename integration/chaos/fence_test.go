@@ -67,9 +67,7 @@ func leapAndCount(t *testing.T, n *node, fence bool) map[string]uint64 {
 		for _, a := range askers {
 			before := a.good.Load()
 			for limit := time.Now().Add(time.Minute); a.good.Load() < before+more; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(limit) {
-					t.Fatalf("no ids of %s:\n%s", a.source, n.proc.LogTail(20))
-				}
+				assert.MustTrue(t, !time.Now().After(limit), "no ids of %s:\n%s", a.source, n.proc.LogTail(20))
 			}
 		}
 	}

@@ -314,9 +314,7 @@ func (n *nemesis) follow() {
 		if answer, err := other.Do("EXISTS", mark); err == nil && answer == ":1" {
 			break
 		}
-		if time.Now().After(end) {
-			n.t.Fatalf("the replica does not follow:\n%s", other.Log())
-		}
+		assert.MustTrue(n.t, !time.Now().After(end), "the replica does not follow:\n%s", other.Log())
 	}
 	n.following = true
 	n.did("follow", "")

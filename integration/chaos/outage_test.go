@@ -194,9 +194,7 @@ func suffer(t *testing.T, n *node, database string, o outage, fails bool) (all [
 	end()
 	load.Wait()
 	for _, one := range all {
-		if one.err != nil && one.began.After(well) {
-			t.Errorf("%v after INSERTs succeeded again: %v", one.began.Sub(well), one.err)
-		}
+		assert.True(t, one.err == nil || !one.began.After(well), "%v after INSERTs succeeded again: %v", one.began.Sub(well), one.err)
 	}
 	return all, away, back
 }
@@ -204,9 +202,7 @@ func suffer(t *testing.T, n *node, database string, o outage, fails bool) (all [
 func until(t *testing.T, n *node, done func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("it took too long:\n%s", n.proc.LogTail(30))
-		}
+		assert.MustTrue(t, !time.Now().After(limit), "it took too long:\n%s", n.proc.LogTail(30))
 	}
 }
 

@@ -139,7 +139,7 @@ func TestNode(t *testing.T) {
 // TestLargeIDs shows what the drivers of Node.js make of ids above 2^53, as docs/clients.md has it.
 func TestLargeIDs(t *testing.T) {
 	s := plainSite(t, harness.MariaDB(t))
-	s.proxy = harness.StartFilling(t, s.server.Addr, "orders: {segment: {start: 9007199254740993}}", fmt.Sprintf("{table: %s.orders, column: id, source: orders}", s.db))
+	s.proxy = harness.StartWith(t, s.server.Addr, "orders: {segment: {start: 9007199254740993}}", fmt.Sprintf("{table: %s.orders, column: id, source: orders}", s.db))
 	s.addr = s.proxy.Addr("a")
 	const want = `
 mysql2: insert id string and string, in a result number (wrong)

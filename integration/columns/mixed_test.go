@@ -151,7 +151,7 @@ type mixedWorld struct {
 func newMixedWorld(t *testing.T, server *servers.Server, wide bool) *mixedWorld {
 	t.Helper()
 	w := &mixedWorld{server: server, db: harness.Database(t, server), other: harness.Database(t, server), wide: wide}
-	w.proxy = harness.StartFilling(t, server.Addr, "numbers: {segment: {start: 1000}}, wide: {uuidv7: {}}",
+	w.proxy = harness.StartWith(t, server.Addr, "numbers: {segment: {start: 1000}}, wide: {uuidv7: {}}",
 		fmt.Sprintf(`{table: "%s.*", column: id, source: %s}`, w.db, map[bool]string{false: "numbers", true: "wide"}[wide]))
 	if server.Kind == servers.MariaDB {
 		wireclient.Open(t, server.Addr, w.db).Must(t, "CREATE SEQUENCE s")

@@ -52,7 +52,7 @@ func TestGreatestOverBytes(t *testing.T) {
 		db := harness.Database(t, server)
 		direct := wireclient.Open(t, server.Addr, db)
 		direct.Must(t, "CREATE TABLE c (id CHAR(20) CHARACTER SET utf8mb4, a INT)", "INSERT INTO c VALUES ('7',0),('10',0),('x',0)")
-		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 11}}", fmt.Sprintf("{table: %s.c, column: id, source: ids}", db))
+		proxy := harness.StartWith(t, server.Addr, "ids: {segment: {start: 11}}", fmt.Sprintf("{table: %s.c, column: id, source: ids}", db))
 		s := wireclient.Open(t, proxy.Addr("a"), db)
 		s.Must(t, "SET NAMES binary", "INSERT INTO c (a) VALUES (1)")
 		assert.Equal(t, "id", direct.Value(t, "SELECT id FROM c WHERE a=1"), "11")
@@ -66,7 +66,7 @@ func TestTextThatLooksLikeBytes(t *testing.T) {
 		db := harness.Database(t, server)
 		direct := wireclient.Open(t, server.Addr, db)
 		direct.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, k CHAR(4) CHARACTER SET latin1)", "CREATE TABLE c (id CHAR(20) CHARACTER SET utf8mb4, a INT)")
-		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
+		proxy := harness.StartWith(t, server.Addr, "ids: {segment: {}}",
 			fmt.Sprintf("{table: %s.t, column: id, source: ids, gene: {column: k, bits: 8, by: crc32}}, {table: %[1]s.c, column: id, source: ids}", db))
 		bytes, other := wireclient.Open(t, proxy.Addr("a"), db), wireclient.Open(t, proxy.Addr("a"), db)
 		bytes.Must(t, "SET NAMES binary")

@@ -38,9 +38,7 @@ func TestComposeFile(t *testing.T) {
 	w.image()
 	w.health()
 	w.edit()
-	for _, line := range []string{
-		"docker compose restart", "docker compose kill", "docker compose down",
-	} {
+	for _, line := range []string{"docker compose restart", "docker compose kill", "docker compose down"} {
 		w.step(w.dir, line)
 		w.step(w.dir, "docker compose up --wait")
 		w.rows()
@@ -181,9 +179,7 @@ func (w *walk) health() {
 func (w *walk) until(what string, done func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not in time: %s\n%s", what, w.run(w.dir, "docker compose logs"))
-		}
+		assert.MustTrue(w.t, !time.Now().After(deadline), "not in time: %s\n%s", what, w.run(w.dir, "docker compose logs"))
 	}
 }
 
@@ -196,9 +192,7 @@ func (w *walk) edit() {
 		text := assert.Of(os.ReadFile(path)).Must(w.t)
 		edited := strings.Replace(string(text), old, new, 1)
 		assert.MustTrue(w.t, edited != string(text), "there is no %q in the configuration", old)
-		if err := os.WriteFile(path+".new", []byte(edited), 0o644); err != nil { //nolint:gosec // the container's user reads it
-			w.t.Fatal(err)
-		}
+		assert.Must(w.t, os.WriteFile(path+".new", []byte(edited), 0o644)) //nolint:gosec // the container's user reads it
 		assert.Must(w.t, os.Rename(path+".new", path))
 	}
 	for _, shard := range []string{"shard0", "shard1"} {

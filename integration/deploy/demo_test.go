@@ -56,17 +56,13 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := startDemo(t)
 	for _, want := range []string{"7 rows in orders, 7 different ids", "3 rows in events, 3 different ids"} {
-		if !strings.Contains(p.Log(), want) {
-			t.Errorf("the demo does not say %q:\n%s", want, p.Log())
-		}
+		assert.True(t, strings.Contains(p.Log(), want), "the demo does not say %q:\n%s", want, p.Log())
 	}
 	if numbers := demoWorkers.FindStringSubmatch(p.Log()); numbers == nil || numbers[1] == numbers[2] || numbers[2] != numbers[3] {
 		t.Errorf("worker numbers %q, want another one for the second idproxy, and the same after its restart:\n%s", numbers, p.Log())
 	}
 	commands := demoCommand.FindAllStringSubmatch(p.Log(), -1)
-	if len(commands) != 2 {
-		t.Fatalf("%d commands to connect, want 2:\n%s", len(commands), p.Log())
-	}
+	assert.MustTrue(t, len(commands) == 2, "%d commands to connect, want 2:\n%s", len(commands), p.Log())
 	ids := 8
 	for _, client := range harness.Clients(t) {
 		for _, m := range commands {
@@ -106,17 +102,13 @@ func TestDemoWithExistingServer(t *testing.T) {
 	env := []string{"UPSTREAM=" + server.Addr, "UPSTREAM_USER=root", "UPSTREAM_PASSWORD=root"}
 	for _, want := range []string{"4 rows in orders, 4 different ids", "8 rows in orders, 8 different ids"} {
 		p := startDemo(t, env...)
-		if !strings.Contains(p.Log(), want) {
-			t.Errorf("the demo does not say %q:\n%s", want, p.Log())
-		}
+		assert.True(t, strings.Contains(p.Log(), want), "the demo does not say %q:\n%s", want, p.Log())
 		assert.True(t, !strings.Contains(p.Log(), "-proot"), "the demo prints the password of somebody's server")
 		if err := p.Stop(time.Minute); err != nil {
 			t.Errorf("the demo ended with %v:\n%s", err, p.LogTail(20))
 		}
 		drop := regexp.MustCompile(`idproxy_demo stays on (\S+); to remove it: (DROP DATABASE \w+)\n`).FindStringSubmatch(p.Log())
-		if drop == nil || drop[1] != server.Addr {
-			t.Fatalf("the demo does not say what stays where:\n%s", p.LogTail(20))
-		}
+		assert.MustTrue(t, drop != nil && drop[1] == server.Addr, "the demo does not say what stays where:\n%s", p.LogTail(20))
 		remove = drop[2]
 	}
 	assert.Of(harness.Open(t, server.Config(""), "").Exec(remove)).NoError(t)

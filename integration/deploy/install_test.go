@@ -23,9 +23,7 @@ func TestToolchainPinned(t *testing.T) {
 	minor := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(module))[1]
 	var processors []string
 	for _, pin := range pinned.FindAllStringSubmatch(string(sums), -1) {
-		if !strings.HasPrefix(pin[2], minor+".") {
-			t.Errorf("%s, and go.mod is of Go %s", pin[1], minor)
-		}
+		assert.True(t, strings.HasPrefix(pin[2], minor+"."), "%s, and go.mod is of Go %s", pin[1], minor)
 		processors = append(processors, pin[3])
 	}
 	assert.True(t, fmt.Sprint(processors) == "[amd64 arm64]", "pinned for %q", processors)

@@ -39,9 +39,7 @@ func start(t *testing.T, server *servers.Server, db, dir, config, script string)
 	assert.Must(t, os.WriteFile(path, []byte("#!/bin/sh -e\n"+script+"\n"), 0o700))
 	p := assert.Of(harness.Launch(t.Context(), path, harness.Spec{Config: config, Dir: dir})).Must(t)
 	t.Cleanup(func() {
-		if err := p.Kill(); err != nil { // the successor is of its process group
-			t.Error(err)
-		}
+		assert.NoError(t, p.Kill()) // the successor is of its process group
 		if t.Failed() {
 			t.Logf("log of idproxy:\n%s", p.LogTail(60))
 		}

@@ -93,9 +93,7 @@ func TestReadOnlyRoot(t *testing.T) {
 		return err == nil
 	}
 	assert.Must(t, os.Mkdir(filepath.Join(dir, "beside"), 0o777))
-	if err := os.Chmod(filepath.Join(dir, "beside"), 0o777); err != nil { // everybody may, but for the mount
-		t.Fatal(err)
-	}
+	assert.Must(t, os.Chmod(filepath.Join(dir, "beside"), 0o777)) // everybody may, but for the mount
 	assert.MustTrue(t, writes(filepath.Join(volume, "x")) && !writes(filepath.Join(dir, "beside", "x")), "the volume cannot be written, or something beside it can")
 	db := harness.Database(t, server)
 	config := fmt.Sprintf(`

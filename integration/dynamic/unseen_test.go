@@ -67,7 +67,7 @@ var unseenScripts = []unseenScript{
 func TestUnseenState(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		name := harness.Database(t, server)
-		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
+		proxy := harness.StartWith(t, server.Addr, "ids: {segment: {}}",
 			fmt.Sprintf(`{table: %s.orders, column: id, source: ids}, {table: "%[1]s.log_*", column: id, source: ids}`, name))
 		direct := harness.Open(t, server.Config(name), "")
 		prepareUnseen(t, direct, server, name)

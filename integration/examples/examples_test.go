@@ -73,9 +73,7 @@ func (e example) run(t *testing.T, env ...string) string {
 	var errors strings.Builder
 	cmd.Stderr = &errors
 	output, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s\n%s", e.name, err, output, errors.String())
-	}
+	assert.MustTrue(t, err == nil, "%s: %v\n%s\n%s", e.name, err, output, errors.String())
 	return string(output)
 }
 
@@ -96,9 +94,7 @@ func (e example) compare(t *testing.T, output string) {
 		faults := c.faults(output)
 		assert.True(t, faults == nil, "%q in\n%s", faults, output)
 		broken := strings.Replace(output, c.offender[0], c.offender[1], 1)
-		if broken == output || c.faults(broken) == nil {
-			t.Errorf("check %d does not find %q", i, c.offender[1])
-		}
+		assert.True(t, broken != output && c.faults(broken) != nil, "check %d does not find %q", i, c.offender[1])
 	}
 }
 

@@ -83,9 +83,7 @@ func TestPrimaryKilled(t *testing.T) {
 				len(before), len(behind), first.Sub(last).Round(time.Millisecond), first.Sub(promoted).Round(time.Millisecond), l.errors, l.texts)
 			n := l.errors["1290"]
 			assert.True(t, n <= 0, "%d clients got 1290: they were led to a server that is read-only", n)
-			if first.Sub(promoted) > patience/2 {
-				t.Errorf("the first row came %v behind the promotion", first.Sub(promoted))
-			}
+			assert.True(t, first.Sub(promoted) <= patience/2, "the first row came %v behind the promotion", first.Sub(promoted))
 			text, _ = p.get(t, "/metrics")
 			for _, want := range []string{
 				fmt.Sprintf(`idproxy_upstream_server_used{listener="a",server=%q} 1`, p.second.Addr),
@@ -113,9 +111,7 @@ func (p *pair) accounted(t *testing.T, l *load) {
 				missing++
 			}
 		}
-		if missing > 0 {
-			t.Errorf("%d of %d acknowledged rows are not at %s", missing, len(l.by(s)), s.Addr)
-		}
+		assert.True(t, missing <= 0, "%d of %d acknowledged rows are not at %s", missing, len(l.by(s)), s.Addr)
 		for id := range rows {
 			assert.True(t, !seen[id], "id %d came twice", id)
 			seen[id] = true

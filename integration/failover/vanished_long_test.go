@@ -51,26 +51,16 @@ func within[T any](h *network.Host, do func() (T, error)) (made T, err error) {
 func hosts(t *testing.T, n int) *network.Network {
 	t.Helper()
 	net, err := network.New(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := net.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	assert.Must(t, err)
+	t.Cleanup(func() { assert.NoError(t, net.Close()) })
 	return net
 }
 
 // vanish has two hosts lose all that they send each other.
 func vanish(t *testing.T, a, b *network.Host) {
 	t.Helper()
-	if err := a.Lose(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Lose(a); err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, a.Lose(b))
+	assert.Must(t, b.Lose(a))
 }
 
 // TestClientVanishes: the host of a client vanishes in the middle of a transaction. The server's
@@ -101,13 +91,9 @@ func TestClientVanishes(t *testing.T) {
 				return within(n.Hosts[0], func() (net.Conn, error) { return net.Dial("tcp", addr) })
 			}
 			client, err := harness.Open(t, c, "").Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, err)
 			var thread int64
-			if err := client.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&thread); err != nil {
-				t.Fatal(err)
-			}
+			assert.Must(t, client.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&thread))
 			for _, text := range []string{"BEGIN", "UPDATE t SET id = 3 WHERE id = 1"} {
 				if _, err := client.ExecContext(t.Context(), text); err != nil {
 					t.Fatal(err)
@@ -132,18 +118,14 @@ func TestClientVanishes(t *testing.T) {
 			}
 			if tt.bound == 0 {
 				time.Sleep(time.Until(replied.Add(15 * time.Second)))
-				if !there() {
-					t.Error("the session has ended")
-				}
+				assert.True(t, there(), "the session has ended")
 				harness.MustExec(t, db, fmt.Sprintf("KILL %d", thread))
 				return
 			}
 			assert.Until(t, "the session ends", func() bool { return !there() })
 			took := time.Since(replied)
 			t.Logf("noticed after %v, of %v at most", took.Round(10*time.Millisecond), tt.bound)
-			if took > tt.bound+5*time.Second {
-				t.Errorf("it took %v", took)
-			}
+			assert.True(t, took <= tt.bound+5*time.Second, "it took %v", took)
 			harness.MustExec(t, db, "UPDATE t SET id = 1 WHERE id = 1") // its lock is gone
 		})
 	}
@@ -163,9 +145,7 @@ admin: {listen: '127.0.0.1:0'}
 `, far, p.second.Addr))
 	db := p.open(t)
 	idle, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	defer idle.Close()
 	time.Sleep(time.Second) // both ends have said that they have all
 	began := time.Now()
@@ -174,18 +154,14 @@ admin: {listen: '127.0.0.1:0'}
 	for _, what := range []string{"a new session", "the next one"} {
 		at := time.Now()
 		c, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.Must(t, err)
 		port := ""
 		if err := c.QueryRowContext(t.Context(), "SELECT @@port").Scan(&port); err != nil || !strings.HasSuffix(p.second.Addr, ":"+port) {
 			t.Errorf("%s is at %s: %v", what, port, err)
 		}
 		took := time.Since(at)
 		t.Logf("%s is there after %v", what, took.Round(10*time.Millisecond))
-		if took > 10*time.Second {
-			t.Errorf("%s took %v", what, took)
-		}
+		assert.True(t, took <= 10*time.Second, "%s took %v", what, took)
 		defer c.Close()
 	}
 	assert.Until(t, "the session with the server that vanished ends", func() bool { return p.listener(t).Sessions == 2 })
@@ -196,9 +172,7 @@ admin: {listen: '127.0.0.1:0'}
 func relayOn(t *testing.T, h *network.Host, to string) (addr string) {
 	t.Helper()
 	l, err := within(h, func() (net.Listener, error) { return net.Listen("tcp", h.IP+":0") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.Must(t, err)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var open []net.Conn

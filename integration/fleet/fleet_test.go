@@ -197,9 +197,7 @@ func (f *fleet) newShard(t *testing.T) {
 	f.shards.add(t)
 	f.report.add("reload with one more shard, all processes at once: least, median, most", "%s", spread(each(f.members, func(m *member) time.Duration { return m.reload(t) })))
 	for _, m := range f.members {
-		if err := m.insistent(t.Context(), f.shards.n-1, name(0)); err != nil {
-			t.Errorf("the new shard through member %d: %v", m.number, err)
-		}
+		assert.NoError(t, m.insistent(t.Context(), f.shards.n-1, name(0)), "the new shard through member", m.number)
 	}
 	var peak []int64
 	for _, m := range f.members {

@@ -93,7 +93,7 @@ func TestBulkUnitResults(t *testing.T) {
 	t.Parallel()
 	server := harness.NewerMariaDB(t)
 	direct, proxied := harness.Database(t, server), harness.Database(t, server)
-	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
+	proxy := harness.StartWith(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
 	for db, auto := range map[string]string{direct: "AUTO_INCREMENT", proxied: ""} {
 		runTexts(t, server, db, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY "+auto+", u INT UNIQUE)", "CREATE TABLE log (u INT)")
 	}
@@ -196,7 +196,7 @@ func runTexts(t *testing.T, server *servers.Server, db string, texts ...string) 
 func TestBulkGenes(t *testing.T) {
 	server := harness.NewerMariaDB(t)
 	db := harness.Database(t, server)
-	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}", `{table: "*.orders", column: id, source: ids, gene: {column: u, bits: 8, by: mod}}`)
+	proxy := harness.StartWith(t, server.Addr, "ids: {segment: {}}", `{table: "*.orders", column: id, source: ids, gene: {column: u, bits: 8, by: mod}}`)
 	runTexts(t, server, db, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNSIGNED)")
 	c := unitSession(proxy.Addr("a"), db, 0)
 	defer c.Conn.Close()

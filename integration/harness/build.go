@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"testing"
+
+	"idproxy/integration/assert"
 )
 
 // ProgramsVariable names a folder in the environment, in which package testrun has built the
@@ -45,6 +48,13 @@ func BuildPlain() (string, error) { return built(plain) }
 // BuildFaults is Build of the program whose clocks a test can move, see Faults; without the race
 // detector.
 func BuildFaults() (string, error) { return built(faults) }
+
+// Command runs idproxy to its end, and returns what it printed.
+func Command(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), assert.Of(Build()).Must(t), args...).CombinedOutput()
+	return string(out), err
+}
 
 // BuildAll builds the programs of a run into a folder, see [ProgramsVariable].
 func BuildAll(dir string) error {

@@ -13,10 +13,15 @@ func OneListener(upstream string) string {
 	return fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q}]\n", upstream)
 }
 
-// Filling is the configuration of a proxy whose listener a fills ids. Sources and rules are YAML,
+// OneListenerWith is the configuration of a proxy whose listener a fills ids. Sources and rules are YAML,
 // without the braces and brackets around them.
-func Filling(upstream, sources, rules string) string {
+func OneListenerWith(upstream, sources, rules string) string {
 	return fmt.Sprintf("%ssources: {%s}\nrules: [%s]\n", OneListener(upstream), sources, rules)
+}
+
+// OneRule is the source and the rule that give column id of a table its ids.
+func OneRule(table string) string {
+	return "sources: {ids: {segment: {}}}\nrules: [{table: '" + table + "', column: id, source: ids}]\n"
 }
 
 // FreeAddr is [servers.FreeAddr]: an address that nobody listens on.

@@ -52,10 +52,10 @@ func StartProxy(tb testing.TB, config string) *Proxy {
 	return Start(tb, Spec{Config: config})
 }
 
-// StartFilling is StartProxy with the configuration Filling.
-func StartFilling(tb testing.TB, upstream, sources, rules string) *Proxy {
+// StartWith is StartProxy with the configuration Filling.
+func StartWith(tb testing.TB, upstream, sources, rules string) *Proxy {
 	tb.Helper()
-	return StartProxy(tb, Filling(upstream, sources, rules))
+	return StartProxy(tb, OneListenerWith(upstream, sources, rules))
 }
 
 // Start is StartProxy with a choice.

@@ -1,12 +1,20 @@
 package harness
 
 import (
+	"io"
 	"net"
 	"sync"
 	"testing"
 
 	"idproxy/integration/assert"
 )
+
+// Copy relays one direction until either side is gone, and closes both.
+func Copy(to, from net.Conn) {
+	_, _ = io.Copy(to, from) // it ends when either side does
+	to.Close()
+	from.Close()
+}
 
 // Between returns an address. For each client that connects there it runs the two functions that
 // join returns: they relay the two directions until either side is gone. It calls end at the end of

@@ -25,7 +25,16 @@ func Root(tb testing.TB, s *servers.Server, database string) *sql.DB {
 	return Open(tb, c, "")
 }
 
-// MustExec runs statements that have to succeed, and returns the result of the last.
+// Tables makes a database as [Database] does, with tables, and opens it.
+func Tables(t *testing.T, s *servers.Server, statements ...string) (name string, direct *sql.DB) {
+	t.Helper()
+	name = Database(t, s)
+	direct = Open(t, s.Config(name), "")
+	MustExec(t, direct, statements...)
+	return name, direct
+}
+
+// MustExec runs statements that have to succeed, and returns the result of the last one.
 func MustExec(t *testing.T, db *sql.DB, queries ...string) (last sql.Result) {
 	t.Helper()
 	for _, query := range queries {

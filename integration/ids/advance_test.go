@@ -2,9 +2,9 @@ package ids
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -42,10 +42,7 @@ func TestAdvance(t *testing.T) {
 		for i, text := range explicit {
 			for _, far := range []int{5, 5000} {
 				for _, s := range []*wireclient.Session{direct, proxied} {
-					least := s.Value(t, "SELECT IFNULL(MAX(id), 0) FROM t")
-					var high int
-					assert.Of(fmt.Sscan(least, &high)).Must(t)
-					id := high + far
+					id := assert.Of(strconv.Atoi(s.Value(t, "SELECT IFNULL(MAX(id), 0) FROM t"))).Must(t) + far
 					s.Must(t, fmt.Sprintf(text, id))
 					// Ids that the statement itself draws come behind the explicit one.
 					got := s.Must(t, "INSERT INTO t (a) VALUES (1)").InsertID
@@ -64,8 +61,7 @@ func TestAdvance(t *testing.T) {
 		assert.True(t, e.Code == 1467 && strings.Contains(e.Message, "is not moved past id 127"), "the last id of a column: %v", e)
 		before := proxied.Value(t, "SELECT COUNT(*) FROM t")
 		proxied.Must(t, "INSERT INTO t (a) VALUES (1)") // the source goes on
-		after := proxied.Value(t, "SELECT COUNT(*) FROM t")
-		assert.True(t, after != before, "no row went in")
+		assert.True(t, proxied.Value(t, "SELECT COUNT(*) FROM t") != before, "no row went in")
 	})
 }
 
@@ -81,8 +77,7 @@ func TestAdvanceSeveralProxies(t *testing.T) {
 	a, b := next(one), next(two)
 	assert.MustTrue(t, a == 1 && b == 101, "ids %d and %d", a, b)
 	one.Must(t, "INSERT INTO t (id, a) VALUES (150, 1)") // 101 to 200 are the other's
-	got := next(two)
-	assert.True(t, got == 102, "the other proxy's next id is %d, want 102: what it holds is not reached", got)
+	assert.Equal(t, "the other proxy's next id, where what it holds is not reached", next(two), 102)
 	one.Must(t, "INSERT INTO t (id, a) VALUES (5000, 1)")
 	two.Must(t, "INSERT INTO t (a) VALUES "+strings.Repeat("(1),", 46)+"(1)") // up to 149
 	e := two.Fails(t, "INSERT INTO t (a) VALUES (1)")
@@ -99,13 +94,11 @@ func TestAdvanceSnowflake(t *testing.T) {
 	wireclient.Open(t, server.Addr, db).Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	s := wireclient.Open(t, advanceProxy(t, server, db, "{snowflake: {worker: 5}}"), db)
 	next := func() uint64 { return s.Must(t, "INSERT INTO t (a) VALUES (1)").InsertID }
-	for first := next() >> 22; next()>>22 == first; { // a number that was never used starts ahead of the clock, and waits for it
-		time.Sleep(20 * time.Millisecond)
-	}
+	first := next() >> 22 // a number that was never used starts ahead of the clock, and waits for it
+	assert.Until(t, "the clock is there", func() bool { return next()>>22 != first })
 	id := next() + 2000<<22 // two seconds ahead
 	s.Must(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id))
-	got := next()
-	assert.True(t, got > id, "the next id behind %d is %d", id, got)
+	assert.Greater(t, "the next id", next(), id)
 	e := s.Fails(t, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, 1)", id+60_000<<22))
 	assert.True(t, e.Code == 1467 && strings.Contains(e.Message, "further ahead of the clock than max_ahead"), "an id of the future: %v", e)
 	s.Must(t, "INSERT INTO t (id, a) VALUES (7, 1)") // of long ago

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -39,11 +38,11 @@ func onShards(t *testing.T, test func(*testing.T, *shards)) {
 	}
 }
 
-// exec runs a statement on both shards.
-func (s *shards) exec(t *testing.T, query string) {
+// exec runs statements on both shards.
+func (s *shards) exec(t *testing.T, queries ...string) {
 	t.Helper()
 	for _, db := range s.direct {
-		harness.MustExec(t, db, query)
+		harness.MustExec(t, db, queries...)
 	}
 }
 
@@ -65,8 +64,7 @@ func (s *shards) open(t *testing.T, p *harness.Proxy, shard int) *sql.DB {
 // insert inserts a row by a listener and returns its id.
 func insert(t *testing.T, db *sql.DB, table string) int64 {
 	t.Helper()
-	id := assert.Of(harness.MustExec(t, db, "INSERT INTO "+table+" (note) VALUES ('x')").LastInsertId()).Must(t)
-	return id
+	return assert.Of(harness.MustExec(t, db, "INSERT INTO "+table+" (note) VALUES ('x')").LastInsertId()).Must(t)
 }
 
 const beginTable = " (id BIGINT PRIMARY KEY, note VARCHAR(10))"
@@ -85,9 +83,7 @@ func TestBeginsAboveAllShards(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onShards(t, func(t *testing.T, s *shards) {
-				for _, table := range []string{"orders", "items"} {
-					s.exec(t, "CREATE TABLE "+table+beginTable)
-				}
+				s.exec(t, "CREATE TABLE orders"+beginTable, "CREATE TABLE items"+beginTable)
 				harness.MustExec(t, s.direct[0], "INSERT INTO orders VALUES (131072, 'a')")
 				harness.MustExec(t, s.direct[1], "INSERT INTO "+tt.most+" VALUES (196607, 'a')")
 				if tt.others != "" {
@@ -108,9 +104,8 @@ func TestBeginsAboveAllShards(t *testing.T) {
 // where it begins.
 func TestBeginsNotUnasked(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and says nothing
-	assert.Must(t, err)
-	defer silent.Close() //nolint:errcheck // it has nothing to lose
+	silent := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t) // it takes connections and says nothing
+	defer silent.Close()                                          //nolint:errcheck // it has nothing to lose
 	for _, tt := range []struct {
 		name string
 		edit func(*shards) (old, new string)
@@ -145,14 +140,11 @@ func TestBeginsNotUnasked(t *testing.T) {
 					harness.WantError(t, err, 1467, tt.want...)
 				}
 				told := s.open(t, harness.StartProxy(t, fmt.Sprintf(config, ", start: 5000")), 0)
-				deadline := time.Now().Add(time.Minute)
-				for {
+				assert.Until(t, "the series begins", func() bool {
 					_, err := told.Exec("INSERT INTO orders (note) VALUES ('x')")
-					if err == nil {
-						break
-					}
-					assert.MustTrue(t, strings.Contains(err.Error(), "no answer yet") && !time.Now().After(deadline), "%v", err)
-				}
+					assert.MustTrue(t, err == nil || strings.Contains(err.Error(), "no answer yet"), "%v", err)
+					return err == nil
+				})
 				assert.Equal(t, "with start the series began at", harness.Count(t, s.direct[0], "SELECT MAX(id) FROM orders"), 5000)
 			})
 		})
@@ -193,10 +185,7 @@ func TestShardsShareNoID(t *testing.T) {
 					db := s.open(t, p, shard)
 					wg.Go(func() {
 						for range each {
-							if _, err := db.Exec("INSERT INTO orders (note) VALUES ('x')"); err != nil {
-								t.Error(err)
-								return
-							}
+							assert.Of(db.Exec("INSERT INTO orders (note) VALUES ('x')")).NoError(t)
 						}
 					})
 				}
@@ -214,17 +203,12 @@ func (s *shards) shared(t *testing.T) (n int) {
 	t.Helper()
 	on := map[int64]bool{}
 	for _, db := range s.direct {
-		rows := assert.Of(db.Query("SELECT id FROM orders")).Must(t)
-		defer rows.Close()
-		for rows.Next() {
-			var id int64
-			assert.Must(t, rows.Scan(&id))
+		for _, id := range rowIDs(t, db, "SELECT id FROM orders") {
 			if on[id] {
 				n++
 			}
 			on[id] = true
 		}
-		assert.Must(t, rows.Err())
 	}
 	return n
 }
@@ -258,21 +242,13 @@ func TestBeginsWith(t *testing.T) {
 				"CREATE TABLE fixed (id INT NOT NULL DEFAULT 7)", "INSERT INTO fixed VALUES (2147483646)",
 			}, 1, ""},
 			{"small columns at their end", listener("a", account), []string{"CREATE TABLE kinds (id TINYINT PRIMARY KEY)", "INSERT INTO kinds VALUES (127)"}, 128, ""},
-			{
-				"a column at its end", listener("a", account),
-				[]string{"CREATE TABLE dummies (id INT PRIMARY KEY)", "INSERT INTO dummies VALUES (2147483647)"},
-				0,
-				"dummies.id of listener a: it holds 2147483647",
-			},
+			{"a column at its end", listener("a", account), []string{
+				"CREATE TABLE dummies (id INT PRIMARY KEY)", "INSERT INTO dummies VALUES (2147483647)",
+			}, 0, "dummies.id of listener a: it holds 2147483647"},
 		} {
 			t.Run(server.Kind.String()+", "+tt.name, func(t *testing.T) {
-				name := harness.Database(t, server)
-				direct := harness.Open(t, server.Config(name), "")
-				harness.MustExec(t, direct, "CREATE TABLE orders"+beginTable)
-				harness.MustExec(t, direct, "CREATE TABLE items"+beginTable)
-				for _, sql := range tt.rows {
-					harness.MustExec(t, direct, sql)
-				}
+				name, direct := harness.Tables(t, server, "CREATE TABLE orders"+beginTable, "CREATE TABLE items"+beginTable)
+				harness.MustExec(t, direct, tt.rows...)
 				p := harness.StartProxy(t, "listeners:\n"+tt.listeners+fmt.Sprintf("sources: {ids: {segment: {step: 10}}}\nrules: [{table: %q, column: id, source: ids}]\n", name+".*"))
 				db := harness.Open(t, server.Config(name), p.Addr("a"))
 				if tt.want == 0 {
@@ -294,8 +270,7 @@ func TestBeginsUnderLocks(t *testing.T) {
 		s.exec(t, "CREATE TABLE orders"+beginTable)
 		harness.MustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a')")
 		db := s.open(t, harness.StartProxy(t, s.listeners()+fmt.Sprintf("sources: {ids: {segment: {step: 10}}}\nrules: [{table: %s.orders, column: id, source: ids}]\n", s.name)), 0)
-		other, err := s.direct[1].Conn(t.Context())
-		assert.Must(t, err)
+		other := assert.Of(s.direct[1].Conn(t.Context())).Must(t)
 		defer other.Close()
 		client := assert.Of(db.Conn(t.Context())).Must(t)
 		defer client.Close()
@@ -307,10 +282,7 @@ func TestBeginsUnderLocks(t *testing.T) {
 		assert.Must(t, exec(client, "LOCK TABLES orders WRITE"))
 		harness.WantError(t, exec(client, "INSERT INTO orders (note) VALUES ('x')"), 1467, "orders.id of listener shard1", "locked")
 		assert.Must(t, exec(other, "UNLOCK TABLES"))
-		deadline := time.Now().Add(time.Minute)
-		for err = exec(client, "INSERT INTO orders (note) VALUES ('x')"); err != nil; err = exec(client, "INSERT INTO orders (note) VALUES ('x')") {
-			assert.MustTrue(t, !time.Now().After(deadline), "%v", err)
-		}
+		assert.Until(t, "the series begins", func() bool { return exec(client, "INSERT INTO orders (note) VALUES ('x')") == nil })
 		assert.Must(t, exec(client, "UNLOCK TABLES"))
 		assert.Equal(t, "the series began at", harness.Count(t, s.direct[0], "SELECT MIN(id) FROM orders"), 51)
 	})
@@ -320,7 +292,6 @@ func TestBeginsUnderLocks(t *testing.T) {
 // asked; and a table that the account may not read is one.
 func TestBeginsWhereTold(t *testing.T) {
 	t.Parallel()
-	program := assert.Of(harness.Build()).Must(t)
 	onShards(t, func(t *testing.T, s *shards) {
 		s.exec(t, "CREATE TABLE orders"+beginTable)
 		harness.MustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a')")
@@ -336,8 +307,8 @@ func TestBeginsWhereTold(t *testing.T) {
 		db := s.open(t, p, 0)
 		_, err := db.Exec("INSERT INTO orders (note) VALUES ('x')")
 		harness.WantError(t, err, 1467, "listener shard1 cannot be asked", "orders", "denied", "source set ids NEXT --key ids_orders")
-		out, err := exec.Command(program, "source", "set", "ids", "700", "--key", "ids_orders", "--config", p.ConfigPath).CombinedOutput()
-		assert.Must(t, err, string(out))
+		out, err := harness.Command(t, "source", "set", "ids", "700", "--key", "ids_orders", "--config", p.ConfigPath)
+		assert.Must(t, err, out)
 		assert.Equal(t, "the series began at", insert(t, db, "orders"), 700)
 	})
 }
@@ -346,10 +317,72 @@ func TestBeginsWhereTold(t *testing.T) {
 // other shards, too.
 func TestBeginsBehindViews(t *testing.T) {
 	onShards(t, func(t *testing.T, s *shards) {
-		s.exec(t, "CREATE TABLE orders"+beginTable)
-		s.exec(t, "CREATE VIEW shown AS SELECT id AS nr, note FROM orders WHERE id < 5000 OR id > 200000")
+		s.exec(t, "CREATE TABLE orders"+beginTable, "CREATE VIEW shown AS SELECT id AS nr, note FROM orders WHERE id < 5000 OR id > 200000")
 		harness.MustExec(t, s.direct[1], "INSERT INTO orders VALUES (50, 'a'), (196607, 'a')")
 		p := harness.StartProxy(t, s.listeners()+fmt.Sprintf("sources: {ids: {segment: {key: \"ids_{table}\", step: 10}}}\nrules: [{table: %s.shown, column: nr, source: ids}]\n", s.name))
 		assert.Equal(t, "the series began at", insert(t, s.open(t, p, 0), "shown"), 196608)
+	})
+}
+
+// joined is a proxy in front of two shards whose series has begun when a reload brings it a table.
+type joined struct {
+	*shards
+	*harness.Proxy
+	config string
+}
+
+func startJoined(t *testing.T, s *shards, listeners string) *joined {
+	t.Helper()
+	s.exec(t, "CREATE TABLE orders"+beginTable, "CREATE TABLE late"+beginTable)
+	harness.MustExec(t, s.direct[1], "INSERT INTO late VALUES (50000, 'a')")
+	j := &joined{shards: s, config: listeners + "sources: {ids: {segment: {step: 100, start: 1}}}\nrules:\n" + ruleFor(s, "orders")}
+	j.Proxy = harness.StartProxy(t, j.config)
+	assert.MustEqual(t, "the series began at", insert(t, s.open(t, j.Proxy, 0), "orders"), 1)
+	return j
+}
+
+func ruleFor(s *shards, table string) string {
+	return fmt.Sprintf("  - {table: %s.%s, column: id, source: ids}\n", s.name, table)
+}
+
+// reload adds rules to those that the proxy started with.
+func (j *joined) reload(t *testing.T, more string) {
+	t.Helper()
+	from := strings.Count(j.Log(), "configuration reloaded")
+	assert.Must(t, j.Reload(j.config+more))
+	assert.Until(t, "it has reloaded", func() bool { return strings.Count(j.Log(), "configuration reloaded") > from })
+}
+
+// TestReloadJoins: a table with higher ids that a reload brings to a series which has begun gets
+// ids above them, whichever shard has them, and again when its rule was gone for a while.
+func TestReloadJoins(t *testing.T) {
+	onShards(t, func(t *testing.T, s *shards) {
+		j := startJoined(t, s, s.listeners())
+		want := func(shard int, table string, id int64) {
+			t.Helper()
+			assert.Equal(t, fmt.Sprintf("%s on shard %d: id", table, shard), insert(t, s.open(t, j.Proxy, shard), table), id)
+		}
+		j.reload(t, ruleFor(s, "late"))
+		want(0, "late", 50001)
+		want(1, "late", 50002)
+		want(0, "orders", 50003)
+		j.reload(t, "")
+		harness.MustExec(t, s.direct[1], "INSERT INTO late VALUES (50050, 'a')") // as the application does without the rule
+		j.reload(t, ruleFor(s, "late"))
+		want(0, "late", 50051)
+	})
+}
+
+// TestReloadJoinsNotUnasked: where the ids of a table that joins a series are not known, it gets
+// none; others do.
+func TestReloadJoinsNotUnasked(t *testing.T) {
+	onShards(t, func(t *testing.T, s *shards) {
+		account := fmt.Sprintf("%q, account: {user: app, password: ", s.servers[1].Addr)
+		j := startJoined(t, s, strings.Replace(s.listeners(), account+"app", account+"no", 1))
+		j.reload(t, ruleFor(s, "late"))
+		db := s.open(t, j.Proxy, 0)
+		_, err := db.Exec("INSERT INTO late (note) VALUES ('x')")
+		harness.WantError(t, err, 1467, "a reload brought tables to the series", "listener shard1 cannot be asked", "source set ids NEXT")
+		assert.Equal(t, "the id for a table that was there", insert(t, db, "orders"), 2)
 	})
 }

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 )
 
 var httpAddress = regexp.MustCompile(`msg="ids over http" listen=(\S+)`)
@@ -26,36 +28,31 @@ var httpAddress = regexp.MustCompile(`msg="ids over http" listen=(\S+)`)
 // httpOf is the address at which a proxy answers over HTTP.
 func httpOf(t *testing.T, p *harness.Proxy) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var m []string
-	assert.Must(t, p.Poll(ctx, func() bool {
-		m = httpAddress.FindStringSubmatch(p.Log())
-		return m != nil
-	}), "no address of ids over HTTP in the log")
-	return m[1]
+	return logged(t, p, httpAddress)
 }
 
 // over sends a request to a proxy and returns what it answers with status 200.
 func over(t *testing.T, method, url, body string) string {
 	t.Helper()
+	status, text, err := answered(t, method, url, body, "0123456789abcdef")
+	assert.True(t, err == nil && status == http.StatusOK, "%s %s: %d %s, %v", method, url, status, text, err)
+	return text
+}
+
+// answered is what a request with a token is answered.
+func answered(t *testing.T, method, url, body, token string) (status int, text string, err error) {
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
-		t.Error(err)
-		return ""
+		return 0, "", err
 	}
-	r.Header.Set("Authorization", "Bearer 0123456789abcdef")
+	r.Header.Set("Authorization", "Bearer "+token)
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		t.Error(err)
-		return ""
+		return 0, "", err
 	}
 	defer res.Body.Close() //nolint:errcheck // it is read to the end
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Errorf("%s %s: %d %s, %v", method, url, res.StatusCode, text, err)
-	}
-	return string(text)
+	read, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(read), err
 }
 
 // ledger counts how often ids came.
@@ -133,21 +130,19 @@ const rounds = 25
 func TestIDsOverHTTP(t *testing.T) {
 	s := harness.MariaDB(t)
 	for _, shared := range []bool{true, false} {
-		name, store := harness.Database(t, s), harness.Database(t, s)
-		direct := harness.Open(t, s.Config(name), "")
-		harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT NOT NULL, a INT, KEY (id))") // which takes an id twice
-		kept, step := "file: {dir: ids}", 5000                                              // each range is written to the disk
+		store := harness.Database(t, s)
+		name, direct := harness.Tables(t, s, "CREATE TABLE t (id BIGINT NOT NULL, a INT, KEY (id))") // which takes an id twice
+		kept, step := "file: {dir: ids}", 5000                                                       // each range is written to the disk
 		if shared {
 			kept, step = fmt.Sprintf("mysql: {dsn: %q}", harness.StoreDSN(s, store)), 50
 		}
-		config := fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+		config := harness.OneListener(s.Addr) + fmt.Sprintf(`
 stores:    {main: {%s}}
 sources:   {order_id: {segment: {store: main, start: 5000, step: %d, step_policy: fixed}}}
 limits:    {id_wait: 1m}
 rules:     [{table: "*.t", column: id, source: order_id}]
 ids: {http: {listen: "127.0.0.1:0", tinyid_step: 30, users: {app: {token: 0123456789abcdef}}}}
-`, s.Addr, kept, step)
+`, kept, step)
 		l := &ledger{seen: map[uint64]int{}}
 		var wg sync.WaitGroup
 		proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
@@ -167,12 +162,9 @@ ids: {http: {listen: "127.0.0.1:0", tinyid_step: 30, users: {app: {token: 012345
 		}
 		wg.Wait()
 		noteRows(t, direct, l)
-		if n := l.twice(); (n == 0) != shared {
-			t.Errorf("one store %v: %d of %d ids came twice", shared, n, len(l.seen))
-		}
-		if want := 2 * (rounds*(1+17+5+30+2) + 1); shared && len(l.seen) != want {
-			t.Errorf("%d ids, want %d", len(l.seen), want)
-		}
+		n, want := l.twice(), 2*(rounds*(1+17+5+30+2)+1)
+		assert.True(t, (n == 0) == shared, "one store %v: %d of %d ids came twice", shared, n, len(l.seen))
+		assert.True(t, !shared || len(l.seen) == want, "%d ids, want %d", len(l.seen), want)
 	}
 }
 
@@ -185,14 +177,23 @@ func insertMany(t *testing.T, db *sql.DB) {
 // noteRows notes the ids of rows.
 func noteRows(t *testing.T, db *sql.DB, l *ledger) {
 	t.Helper()
-	rows := assert.Of(db.Query("SELECT id FROM t")).Must(t)
+	for _, id := range rowIDs(t, db, "SELECT id FROM t") {
+		l.note(uint64(id), uint64(id))
+	}
+}
+
+// rowIDs returns the ids that a query selects.
+func rowIDs(t *testing.T, db *sql.DB, query string) (ids []int64) {
+	t.Helper()
+	rows := assert.Of(db.Query(query)).Must(t)
 	defer rows.Close() //nolint:errcheck // Err below says it
 	for rows.Next() {
-		var id uint64
+		var id int64
 		assert.Must(t, rows.Scan(&id))
-		l.note(id, id)
+		ids = append(ids, id)
 	}
 	assert.Must(t, rows.Err())
+	return ids
 }
 
 var (
@@ -211,8 +212,7 @@ func TestHTTPExamples(t *testing.T) {
 	page := assert.Of(os.ReadFile("../../docs/id-sources.md")).Must(t)
 	_, section, _ := strings.Cut(string(page), "\n## Ids over HTTP\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	var config, commands []string
-	var answers []string
+	var config, commands, answers []string
 	for line := range strings.Lines(section) {
 		text, indented := strings.CutPrefix(line, "    ")
 		command, is := strings.CutPrefix(text, "$ ")
@@ -245,4 +245,96 @@ func TestHTTPExamples(t *testing.T) {
 		assert.NoError(t, err, command)
 		assert.Equal(t, command, normal(string(out)), normal(answers[i]))
 	}
+}
+
+// TestUsersInStore adds, changes and removes users with the command: two proxies know them over both
+// protocols, without a reload. A key that one of them creates is soon served by the other.
+func TestUsersInStore(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"mysql", "etcd"} {
+		t.Run(kind, func(t *testing.T) {
+			s := harness.MariaDB(t)
+			store := fmt.Sprintf("mysql: {dsn: %q}", harness.StoreDSN(s, harness.Database(t, s)))
+			if kind == "etcd" {
+				e := assert.Of(servers.StartEtcd(t.Context())).Must(t)
+				t.Cleanup(func() { assert.NoError(t, e.Stop()) })
+				store = fmt.Sprintf("etcd: {endpoints: [%q]}", e.Addr)
+			}
+			usersInStore(t, harness.OneListener(s.Addr)+fmt.Sprintf(`
+stores:  {main: {%s}}
+sources: {order_id: {segment: {store: main}}, token: {uuidv7: {}}}
+ids:
+  users_in: main
+  redis: {listen: "127.0.0.1:0", create_in: main, users: {own: {password: mine}}}
+  http:  {listen: "127.0.0.1:0"}
+`, store))
+		})
+	}
+}
+
+func usersInStore(t *testing.T, config string) {
+	path := harness.WriteConfig(t, config)
+	idproxy := func(args ...string) (out string, err error) {
+		return harness.Command(t, append(args, "--config", path)...)
+	}
+	add := func(args ...string) (secret string) {
+		t.Helper()
+		out, err := idproxy(append([]string{"user", "add"}, args...)...)
+		assert.MustTrue(t, err == nil && len(out) >= 32, "%v: %s", err, out)
+		return out[:32]
+	}
+	proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
+	overHTTP := func(p *harness.Proxy, token string) (status int) {
+		t.Helper()
+		m := httpAddress.FindStringSubmatch(p.Log())
+		if m == nil {
+			return 0
+		}
+		status, _, err := answered(t, http.MethodPost, "http://"+m[1]+"/v1/ids", `{"key":"token"}`, token)
+		assert.Must(t, err)
+		return status
+	}
+	asks := func(ctx context.Context, p *harness.Proxy, name, secret string) error {
+		return redisTo(t, p, name, secret).Do(ctx, "IDS.NEXT", "token").Err()
+	}
+	assert.NoError(t, asks(t.Context(), proxies[0], "own", "mine"), "a user of the configuration")
+	assert.Fails(t, "nobody", asks(t.Context(), proxies[0], "", ""), "NOAUTH")
+	ann := add("ann", "--sources", "token,app:*", "--create")
+	for _, p := range proxies {
+		assert.Until(t, "ann over Redis", func() bool { return asks(t.Context(), p, "ann", ann) == nil })
+		assert.Equal(t, "ann over HTTP", overHTTP(p, ann), http.StatusOK)
+		assert.Fails(t, "ann with a wrong password", asks(t.Context(), p, "ann", "wrong"), "")
+		assert.Fails(t, "ann asks for what she may not", redisTo(t, p, "ann", ann).Incr(t.Context(), "order_id").Err(), "NOPERM")
+	}
+	out, err := idproxy("user", "list")
+	assert.True(t, err == nil && strings.Contains(out, "ann   -     -     true    false  token, app:*") && !strings.Contains(out, ann), "%v: %s", err, out)
+	out, err = idproxy("user", "add", "ann")
+	assert.True(t, err != nil && strings.Contains(out, "--replace"), "ann twice: %s", out)
+
+	// A key that she creates on one proxy is soon served by the other.
+	first, second := redisTo(t, proxies[0], "ann", ann), redisTo(t, proxies[1], "ann", ann)
+	assert.Must(t, first.Do(t.Context(), "IDS.CREATE", "app:new", 500, 20).Err())
+	assert.Of(first.Incr(t.Context(), "app:new").Result()).Equal(t, `first.Incr("app:new").Result()`, 500)
+	assert.Until(t, "a key of the other proxy, whose range begins above the 20 of the first", func() bool {
+		id, err := second.Incr(t.Context(), "app:new").Result()
+		assert.True(t, err != nil || id == 520, "id %d, want 520", id)
+		return err == nil
+	})
+
+	// Connections that are open follow.
+	again := add("ann", "--replace")
+	for _, c := range []*redis.Client{first, second} {
+		assert.Until(t, "the old password is refused", func() bool { return c.Incr(t.Context(), "app:new").Err() != nil })
+	}
+	for _, p := range proxies {
+		assert.Until(t, "the new password", func() bool { return asks(t.Context(), p, "ann", again) == nil })
+		assert.Equal(t, "the old token", overHTTP(p, ann), http.StatusUnauthorized)
+	}
+	out, err = idproxy("user", "remove", "ann")
+	assert.Must(t, err, out)
+	for _, p := range proxies {
+		assert.Until(t, "she is gone", func() bool { return overHTTP(p, again) == http.StatusUnauthorized })
+	}
+	out, err = idproxy("user", "remove", "ann")
+	assert.True(t, err != nil, "removed twice: %s", out)
 }

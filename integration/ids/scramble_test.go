@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/go-sql-driver/mysql"
 
 	"idproxy/idsource/scramble"
 	"idproxy/integration/assert"
@@ -29,8 +26,7 @@ const (
 func scrambled(t *testing.T, secret string, bits int) *scramble.Scramble {
 	t.Helper()
 	key := assert.Of(hex.DecodeString(secret)).Must(t)
-	s := assert.Of(scramble.New(key, bits)).Must(t)
-	return s
+	return assert.Of(scramble.New(key, bits)).Must(t)
 }
 
 // TestScrambled fills a table from a scrambled segment: by INSERTs of several rows, from a query and
@@ -39,25 +35,20 @@ func scrambled(t *testing.T, secret string, bits int) *scramble.Scramble {
 func TestScrambled(t *testing.T) {
 	t.Parallel()
 	s := harness.MariaDB(t)
-	name, store := harness.Database(t, s), harness.Database(t, s)
-	direct := harness.Open(t, s.Config(name), "")
-	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	harness.MustExec(t, direct, "CREATE TABLE q (a INT)")
-	harness.MustExec(t, direct, "INSERT INTO q SELECT seq FROM seq_1_to_50")
-	harness.MustExec(t, direct, "INSERT INTO t (id) VALUES (7000)") // of before: it is no id of 53 bits
-	config := fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	store := harness.Database(t, s)
+	name, direct := harness.Tables(t, s, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE q (a INT)", "INSERT INTO q SELECT seq FROM seq_1_to_50",
+		"INSERT INTO t (id) VALUES (7000)") // of before: it is no id of 53 bits
+	config := harness.OneListener(s.Addr) + fmt.Sprintf(`
 stores:    {main: {mysql: {dsn: %q}}}
 sources:   {order_id: {segment: {store: main, key: orders, step: 50, max_step: 50, scramble: {key: %s, bits: 53}}}}
 limits:    {id_wait: 1m}
 rules:     [{table: "*.t", column: id, source: order_id}]
 ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
-`, s.Addr, harness.StoreDSN(s, store), secret)
+`, harness.StoreDSN(s, store), secret)
 	proxies := []*harness.Proxy{harness.StartProxy(t, config), harness.StartProxy(t, config)}
 	by := scrambled(t, secret, 53)
 	db := harness.Open(t, s.Config(name), proxies[0].Addr("a"))
-	result := harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
-	id, err := result.LastInsertId()
+	id, err := harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)").LastInsertId()
 	assert.True(t, err == nil && harness.Count(t, direct, fmt.Sprintf("SELECT COUNT(*) FROM t WHERE id = %d", id)) == 1 && id>>52 == 1, "insert id %d, %v", id, err)
 	var mu sync.Mutex
 	given := map[int64]bool{}
@@ -66,9 +57,8 @@ ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 		db, ids := harness.Open(t, s.Config(name), p.Addr("a")), redisTo(t, p, "", "")
 		wg.Go(func() {
 			for n := range 40 {
-				for _, query := range []string{"INSERT INTO t (a) VALUES (1), (2), (3)", "INSERT INTO t (a) SELECT a FROM q WHERE a <= 5"} {
-					assert.Of(db.Exec(query)).NoError(t)
-				}
+				assert.Of(db.Exec("INSERT INTO t (a) VALUES (1), (2), (3)")).NoError(t)
+				assert.Of(db.Exec("INSERT INTO t (a) SELECT a FROM q WHERE a <= 5")).NoError(t)
 				if n == 0 {
 					assert.Of(db.Exec("INSERT INTO t (a) SELECT a FROM q")).NoError(t)
 				}
@@ -90,18 +80,12 @@ ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 		})
 	}
 	wg.Wait()
-	if want := int64(2 + 2*(40*8+50)); harness.Count(t, direct, "SELECT COUNT(*) FROM t") != want || len(given) != 2*40*7 {
-		t.Errorf("%d ids to programs", len(given))
-	}
-	rows := assert.Of(direct.Query("SELECT id FROM t WHERE id <> 7000")).Must(t)
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		assert.Must(t, rows.Scan(&id))
+	assert.Equal(t, "rows", harness.Count(t, direct, "SELECT COUNT(*) FROM t"), 2+2*(40*8+50))
+	assert.Equal(t, "ids to programs", len(given), 2*40*7)
+	for _, id := range rowIDs(t, direct, "SELECT id FROM t WHERE id <> 7000") {
 		assert.True(t, !given[id], "id %d of a row was given to a program, too", id)
 		given[id] = true
 	}
-	assert.Must(t, rows.Err())
 	for id := range given {
 		n, ok := by.Number(uint64(id))
 		assert.True(t, ok && n <= 10_000, "id %d is of number %d, %v", id, n, ok)
@@ -116,8 +100,7 @@ ids:       {redis: {listen: "127.0.0.1:0"}, http: {listen: "127.0.0.1:0"}}
 func TestScrambledRestored(t *testing.T) {
 	t.Parallel()
 	for _, restored := range []bool{true, false} {
-		c := newStoreCase(t, "mysql")
-		c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+"}, step: 10,", 1)
+		c := newScrambled(t, "")
 		assert.Must(t, c.insert(t, 15))
 		restore := c.backup(t)
 		assert.Must(t, c.insert(t, 45))
@@ -133,20 +116,26 @@ func TestScrambledRestored(t *testing.T) {
 	}
 }
 
+// newScrambled is newStoreCase with scrambled ids.
+func newScrambled(t *testing.T, bits string) *storeCase {
+	t.Helper()
+	c := newStoreCase(t, "mysql")
+	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+bits+"}, step: 10,", 1)
+	return c
+}
+
 // set is idproxy source set.
 func (c *storeCase) set(t *testing.T, next string) {
 	t.Helper()
-	program := assert.Of(harness.BuildPlain()).Must(t)
-	out, err := exec.CommandContext(t.Context(), program, "source", "set", "order_id", next, "--config", harness.WriteConfig(t, c.spec.Config)).CombinedOutput()
-	assert.Must(t, err, string(out))
+	out, err := harness.Command(t, "source", "set", "order_id", next, "--config", harness.WriteConfig(t, c.spec.Config))
+	assert.Must(t, err, out)
 }
 
 // TestScrambledEmptied: a store that lost the series is refused until someone says above which
 // number it goes on.
 func TestScrambledEmptied(t *testing.T) {
 	t.Parallel()
-	c := newStoreCase(t, "mysql")
-	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
+	c := newScrambled(t, ", bits: 53")
 	assert.Must(t, c.insert(t, 15))
 	harness.MustExec(t, c.direct, "DELETE FROM "+c.store+".idproxy_segment")
 	harness.WantError(t, c.insert(t, 1), 1467, "order_id", "may be an id of this series", "idproxy source set order_id NUMBER")
@@ -164,9 +153,7 @@ func TestScrambledSecret(t *testing.T) {
 	with := func(secret string, bits int) {
 		c.spec.Config = strings.Replace(plain, "step: 10,", "scramble: {key: "+secret+", bits: "+strconv.Itoa(bits)+"}, step: 10,", 1)
 	}
-	if err := c.insert(t, 5); err != nil { // ids that are the numbers, of before
-		t.Fatal(err)
-	}
+	assert.Must(t, c.insert(t, 5)) // ids that are the numbers, of before
 	with(secret, 53)
 	assert.Must(t, c.insert(t, 5))
 	with(otherSecret, 53)
@@ -176,34 +163,26 @@ func TestScrambledSecret(t *testing.T) {
 	with(secret, 53)
 	assert.NoError(t, c.insert(t, 5))
 	c.spec.Config = plain // above all that is there
-	if err := c.insert(t, 5); err == nil {
-		t.Errorf("numbers of before go on below scrambled ids: %d is the greatest", c.highest(t))
-	} else {
-		harness.WantError(t, err, 1467, "holds", "already")
-	}
+	harness.WantError(t, c.insert(t, 5), 1467, "holds", "already")
 }
 
 // TestScrambledExplicit: an id that an application brought, and that the series comes to later, is
 // refused by the key of the table.
 func TestScrambledExplicit(t *testing.T) {
 	t.Parallel()
-	c := newStoreCase(t, "mysql")
-	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
+	c := newScrambled(t, ", bits: 53")
 	assert.Must(t, c.insert(t, 1))
 	id := []uint64{400} // beyond what Admit looks for, also behind ranges that were not given back
 	scrambled(t, secret, 53).IDs(id)
 	harness.MustExec(t, c.direct, fmt.Sprintf("INSERT INTO t (id) VALUES (%d)", id[0]))
-	err := c.insert(t, 410)
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	assert.True(t, ok && e.Number == 1062, "%v, want 1062", err)
+	harness.WantError(t, c.insert(t, 410), 1062)
 }
 
 // TestScrambledSkippedRows: the last insert id of a statement of which some rows were skipped is that of its
 // own row, although ids of others lie between its ids.
 func TestScrambledSkippedRows(t *testing.T) {
 	t.Parallel()
-	c := newStoreCase(t, "mysql")
-	c.spec.Config = strings.Replace(c.spec.Config, "step: 10,", "scramble: {key: "+secret+", bits: 53}, step: 10,", 1)
+	c := newScrambled(t, ", bits: 53")
 	harness.MustExec(t, c.direct, "ALTER TABLE t ADD UNIQUE (a)")
 	p := harness.Start(t, c.spec)
 	config := c.server.Config(c.name)

@@ -20,17 +20,14 @@ import (
 // a bounded wait with nothing sent, the session stays, and all is well when the store is back.
 func TestStoreDown(t *testing.T) {
 	s := harness.MariaDB(t)
-	name := harness.Database(t, s)
+	name, direct := harness.Tables(t, s, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	store := harness.StartServer(t, servers.MariaDB, servers.Options{})
 	storeDB := harness.Database(t, store)
-	direct := harness.Open(t, s.Config(name), "")
-	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	proxy := harness.StartProxy(t, harness.OneListener(s.Addr)+fmt.Sprintf(`
 stores:    {main: {mysql: {dsn: %q}}}
 sources:   {order_id: {segment: {store: main, step: 10, max_step: 10}}}
 rules:     [{table: %s.t, column: id, source: order_id}]
-`, s.Addr, harness.StoreDSN(store, storeDB), name))
+`, harness.StoreDSN(store, storeDB), name))
 	db := harness.Open(t, s.Config(name), proxy.Addr("a"))
 	db.SetMaxOpenConns(1)
 	harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
@@ -44,41 +41,31 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 	}
 	assert.True(t, held >= 9, "%d ids were left in memory, want at least 9", held)
 	harness.WantError(t, err, 1467, "order_id", name+".t.id")
-	sent := harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'")
+	inserts := func() int64 {
+		return harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'")
+	}
+	sent := inserts()
 	began := time.Now()
 	_, err = db.Exec("INSERT INTO t (a) VALUES (3)")
 	harness.WantError(t, err, 1467, "order_id")
-	took := time.Since(began)
-	assert.True(t, took <= time.Minute, "the error took %v, want a bounded wait of some 2s", took)
-	now := harness.Count(t, direct, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME='COM_INSERT'")
-	assert.True(t, now == sent, "%d INSERTs reached the server without an id", now-sent)
-	got := harness.Count(t, db, "SELECT CONNECTION_ID()")
-	assert.True(t, got == session, "session %d became %d", session, got)
+	assert.LessOrEqual(t, "the error took, where a wait of some 2s is the bound", time.Since(began), time.Minute)
+	assert.Equal(t, "INSERTs of the server, which gets none without an id", inserts(), sent)
+	assert.Equal(t, "session", harness.Count(t, db, "SELECT CONNECTION_ID()"), session)
 
 	assert.Must(t, store.Start(t.Context()))
-	for deadline := time.Now().Add(time.Minute); ; {
-		if _, err = db.Exec("INSERT INTO t (a) VALUES (4)"); err == nil {
-			break
-		}
-		assert.MustTrue(t, !time.Now().After(deadline), "a minute after the store is back: %v", err)
-	}
-	rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM t"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM t")
-	assert.True(t, rows == ids, "%d rows with %d ids", rows, ids)
+	assert.Until(t, "INSERTs succeed where the store is back", func() bool {
+		_, err = db.Exec("INSERT INTO t (a) VALUES (4)")
+		return err == nil
+	}, func() string { return err.Error() })
+	assert.Equal(t, "rows and ids", harness.Count(t, direct, "SELECT COUNT(*) FROM t"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM t"))
 }
 
 // TestColumnsThatDoNotFit names what is wrong between a rule, its source and its table.
 func TestColumnsThatDoNotFit(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
-		name := harness.Database(t, s)
-		direct := harness.Open(t, s.Config(name), "")
-		for _, table := range []string{
-			"good (id BIGINT PRIMARY KEY, a INT)", "ahead (id BIGINT PRIMARY KEY, a INT)",
-			"narrow (id TINYINT PRIMARY KEY, a INT)", "inexact (id DOUBLE PRIMARY KEY, a INT)",
-			"other (x BIGINT PRIMARY KEY, a INT)", "w_with (id BIGINT PRIMARY KEY, a INT)", "w_without (x INT, a INT)",
-		} {
-			harness.MustExec(t, direct, "CREATE TABLE "+table)
-		}
-		harness.MustExec(t, direct, "INSERT INTO ahead VALUES (5000, 1)")
+		name, direct := harness.Tables(t, s, "CREATE TABLE good (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE ahead (id BIGINT PRIMARY KEY, a INT)",
+			"CREATE TABLE narrow (id TINYINT PRIMARY KEY, a INT)", "CREATE TABLE inexact (id DOUBLE PRIMARY KEY, a INT)", "CREATE TABLE other (x BIGINT PRIMARY KEY, a INT)",
+			"CREATE TABLE w_with (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE w_without (x INT, a INT)", "INSERT INTO ahead VALUES (5000, 1)")
 		proxy := harness.StartProxy(t, fmt.Sprintf(`
 listeners: [{name: a, listen: "127.0.0.1:0", upstream: %[1]q}]
 sources:
@@ -106,15 +93,12 @@ rules:
 		harness.WantError(t, insert("inexact"), 1467, "exactly")
 		harness.WantError(t, insert("other"), 1054, "'id'", name+".other")
 		harness.WantError(t, insert("missing"), 1146, name+".missing")
-		for _, table := range []string{"w_with", "w_without"} {
-			assert.NoError(t, insert(table), table)
-		}
+		assert.NoError(t, insert("w_with"), "w_with")
+		assert.NoError(t, insert("w_without"), "w_without")
 		for _, table := range []string{"narrow", "inexact", "other"} {
-			n := harness.Count(t, direct, "SELECT COUNT(*) FROM "+table)
-			assert.True(t, n == 0, "%s has %d rows, want none", table, n)
+			assert.Equal(t, "rows of "+table, harness.Count(t, direct, "SELECT COUNT(*) FROM "+table), 0)
 		}
-		got := harness.Count(t, db, "SELECT CONNECTION_ID()")
-		assert.True(t, got == session, "session %d became %d", session, got)
+		assert.Equal(t, "session", harness.Count(t, db, "SELECT CONNECTION_ID()"), session)
 		_, err := harness.Open(t, s.Config("no_such_schema"), proxy.Addr("a")).Exec("SELECT 1")
 		harness.WantError(t, err, 1049, "no_such_schema")
 	})
@@ -127,16 +111,9 @@ func TestServerLost(t *testing.T) {
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
 		t.Run(kind.String(), func(t *testing.T) {
 			s := harness.StartServer(t, kind, servers.Options{})
-			name := harness.Database(t, s)
-			setUp := harness.Open(t, s.Config(name), "")
-			harness.MustExec(t, setUp, "CREATE TABLE slow (id BIGINT PRIMARY KEY, a INT)")
-			harness.MustExec(t, setUp, "CREATE TRIGGER tr AFTER INSERT ON slow FOR EACH ROW SET @x = SLEEP(60)")
-			harness.MustExec(t, setUp, "CREATE TABLE fast (id BIGINT PRIMARY KEY, a INT)")
-			proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources:   {ids: {segment: {}}}
-rules:     [{table: "%s.*", column: id, source: ids}]
-`, s.Addr, name))
+			name, setUp := harness.Tables(t, s, "CREATE TABLE slow (id BIGINT PRIMARY KEY, a INT)",
+				"CREATE TRIGGER tr AFTER INSERT ON slow FOR EACH ROW SET @x = SLEEP(60)", "CREATE TABLE fast (id BIGINT PRIMARY KEY, a INT)")
+			proxy := harness.StartProxy(t, harness.OneListener(s.Addr)+harness.OneRule(name+".*"))
 
 			sleeps := func() bool {
 				return harness.Count(t, setUp, "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User sleep'") > 0
@@ -144,7 +121,7 @@ rules:     [{table: "%s.*", column: id, source: ids}]
 			lost := killDuring(t, s, name, proxy.Addr("a"), "INSERT INTO slow (a) VALUES (1), (2)", sleeps)
 			direct := harness.Open(t, s.Config(name), "")
 			assert.Equal(t, "rows of an INSERT that was never finished", harness.Count(t, direct, "SELECT COUNT(*) FROM slow WHERE id BETWEEN "+lost.first+" AND "+lost.last), 0)
-			assert.True(t, lost.table == name+".slow", "table %s, want %s.slow", lost.table, name)
+			assert.Equal(t, "table", lost.table, name+".slow")
 
 			direct = harness.Open(t, s.Config(name), "")
 			many := func() bool { return harness.Count(t, direct, "SELECT COUNT(*) FROM fast") >= 100 }
@@ -152,21 +129,9 @@ rules:     [{table: "%s.*", column: id, source: ids}]
 			n := harness.Count(t, direct, "SELECT COUNT(*) FROM fast WHERE id BETWEEN "+lost.first+" AND "+lost.last)
 			assert.True(t, n == 0 || n == 2, "%d rows of an INSERT of two", n)
 			t.Logf("the INSERT in flight (ids %s to %s) left %d rows", lost.first, lost.last, n)
-			rows, ids := harness.Count(t, direct, "SELECT COUNT(*) FROM fast"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM fast")
-			assert.True(t, rows == ids, "%d rows with %d ids", rows, ids)
+			assert.Equal(t, "rows and ids", harness.Count(t, direct, "SELECT COUNT(*) FROM fast"), harness.Count(t, direct, "SELECT COUNT(DISTINCT id) FROM fast"))
 		})
 	}
-}
-
-// waitUntil waits until something is so.
-func waitUntil(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	within(t, what, func() error {
-		if !so() {
-			return errors.New("it never is so")
-		}
-		return nil
-	})
 }
 
 type lostIDs struct{ first, last, table string }
@@ -187,7 +152,7 @@ func killDuring(t *testing.T, s *servers.Server, db, addr, insert string, due fu
 				}
 			}
 		}()
-		waitUntil(t, "the moment to kill the server", due)
+		assert.Until(t, "the moment to kill the server", due)
 		assert.Must(t, s.Kill())
 		err := <-ended
 		assert.Must(t, s.Start(t.Context()))
@@ -197,13 +162,10 @@ func killDuring(t *testing.T, s *servers.Server, db, addr, insert string, due fu
 			continue
 		}
 		m := harness.AssignedIDs.FindStringSubmatch(e.Message)
-		if m == nil {
-			t.Fatalf("message %q names no ids", e.Message)
-		}
+		assert.MustTrue(t, m != nil, "message %q names no ids", e.Message)
 		first, _ := strconv.Atoi(m[1]) // digits, by the expression
-		if last, _ := strconv.Atoi(m[2]); last != first+1 {
-			t.Errorf("ids %s to %s, want two", m[1], m[2])
-		}
+		last, _ := strconv.Atoi(m[2])
+		assert.Equal(t, "the last of two ids", last, first+1)
 		return lostIDs{m[1], m[2], m[3]}
 	}
 	t.Fatal("no INSERT was in flight in ten kills")
@@ -237,12 +199,11 @@ func writeThroughTwo(t *testing.T, s *servers.Server, shared bool) (rows, ids in
 		if shared {
 			store = fmt.Sprintf("{mysql: {dsn: %q}}", harness.StoreDSN(s, storeDB))
 		}
-		specs = append(specs, harness.Spec{MayFail: true, Config: fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+		specs = append(specs, harness.Spec{MayFail: true, Config: harness.OneListener(s.Addr) + fmt.Sprintf(`
 stores:    {main: %s}
 sources:   {ids: {segment: {store: main, step: 20, max_step: 20}}}
 rules:     [{table: "*.t", column: id, source: ids}]
-`, s.Addr, store)})
+`, store)})
 	}
 	first, second := harness.Start(t, specs[0]), harness.Start(t, specs[1])
 	ctx, cancel := context.WithCancel(t.Context())
@@ -265,7 +226,7 @@ rules:     [{table: "*.t", column: id, source: ids}]
 		t.Helper()
 		rows := func() int64 { return harness.Count(t, direct, "SELECT COUNT(*) FROM "+shard+".t") }
 		before := rows()
-		waitUntil(t, shard+" grows", func() bool { return rows() >= before+100 })
+		assert.Until(t, shard+" grows", func() bool { return rows() >= before+100 })
 	}
 	write(first, shards[0])
 	write(second, shards[1])
@@ -286,3 +247,5 @@ rules:     [{table: "*.t", column: id, source: ids}]
 	assert.Must(t, direct.QueryRow("SELECT COUNT(id), COUNT(DISTINCT id) FROM "+both).Scan(&rows, &ids))
 	return rows, ids
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -30,20 +30,18 @@ type storeCase struct {
 func newStoreCase(t *testing.T, kind string) *storeCase {
 	t.Helper()
 	s := harness.MariaDB(t)
-	c := &storeCase{server: s, name: harness.Database(t, s)}
-	c.direct = harness.Open(t, s.Config(c.name), "")
-	harness.MustExec(t, c.direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	c := &storeCase{server: s}
+	c.name, c.direct = harness.Tables(t, s, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	store := "{file: {dir: ./ids}}"
 	if kind == "mysql" {
 		c.store = harness.Database(t, s)
 		store = fmt.Sprintf("{mysql: {dsn: %q}}", harness.StoreDSN(s, c.store))
 	}
-	c.spec = harness.Spec{Dir: t.TempDir(), Config: fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	c.spec = harness.Spec{Dir: t.TempDir(), Config: harness.OneListener(s.Addr) + fmt.Sprintf(`
 stores:    {main: %s}
 sources:   {order_id: {segment: {store: main, step: 10, max_step: 10}}}
 rules:     [{table: %s.t, column: id, source: order_id}]
-`, s.Addr, store, c.name)}
+`, store, c.name)}
 	return c
 }
 
@@ -135,8 +133,7 @@ func TestEmptiedStore(t *testing.T) {
 			harness.MustExec(t, c.direct, "DELETE FROM "+c.store+".idproxy_segment")
 		}, ""},
 		{"database made anew", "mysql", func(t *testing.T, c *storeCase) {
-			harness.MustExec(t, c.direct, "DROP DATABASE "+c.store)
-			harness.MustExec(t, c.direct, "CREATE DATABASE "+c.store)
+			harness.MustExec(t, c.direct, "DROP DATABASE "+c.store, "CREATE DATABASE "+c.store)
 		}, ""},
 		{"folder removed", "file", func(t *testing.T, c *storeCase) { assert.Must(t, os.RemoveAll(filepath.Join(c.spec.Dir, "ids"))) }, ""},
 		{"folder emptied", "file", func(t *testing.T, c *storeCase) {
@@ -191,15 +188,12 @@ func TestFileStoreOfTwo(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := harness.MariaDB(t)
-			name := harness.Database(t, s)
-			direct := harness.Open(t, s.Config(name), "")
-			harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-			config := fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+			name, _ := harness.Tables(t, s, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			config := harness.OneListener(s.Addr) + fmt.Sprintf(`
 stores:    {main: {file: {dir: %q}}}
 sources:   {order_id: %s}
 rules:     [{table: %s.t, column: id, source: order_id}]
-`, s.Addr, filepath.Join(t.TempDir(), "ids"), tt.source, name)
+`, filepath.Join(t.TempDir(), "ids"), tt.source, name)
 			first := harness.StartProxy(t, config)
 			db := harness.Open(t, s.Config(name), first.Addr("a"))
 			harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)")
@@ -207,18 +201,14 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 			db2 := harness.Open(t, s.Config(name), second.Addr("a"))
 			_, err := db2.Exec("INSERT INTO t (a) VALUES (2)")
 			harness.WantError(t, err, 1467, "order_id", "the log of idproxy says why")
-			if held := fmt.Sprintf("is held by process %d", first.PID()); !strings.Contains(second.Log(), held) {
-				t.Errorf("the log lacks %q:\n%s", held, second.Log())
-			}
+			assert.Contains(t, "the log", second.Log(), fmt.Sprintf("is held by process %d", first.PID()))
 			assert.Of(db2.Exec("UPDATE t SET a = 3")).NoError(t, "other statements")
 			harness.MustExec(t, db, "INSERT INTO t (a) VALUES (4)")
 			assert.Must(t, first.Stop(time.Minute))
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-				if _, err = db2.Exec("INSERT INTO t (a) VALUES (5)"); err == nil {
-					break
-				}
-				assert.MustTrue(t, !time.Now().After(deadline), "the first has ended, and the second says %v", err)
-			}
+			assert.Until(t, "the second takes over", func() bool {
+				_, err = db2.Exec("INSERT INTO t (a) VALUES (5)")
+				return err == nil
+			}, func() string { return err.Error() })
 		})
 	}
 }
@@ -236,17 +226,14 @@ func TestEditedLayout(t *testing.T) {
 		{"leased", "workers: leases", "layout: 41/10/12", "layout: 41/9/13", "41/10/12", "41/9/13"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			name := harness.Database(t, s)
-			direct := harness.Open(t, s.Config(name), "")
-			harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			name, direct := harness.Tables(t, s, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 			spec := harness.Spec{Dir: t.TempDir()}
 			config := func(shape string) string {
-				return fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+				return harness.OneListener(s.Addr) + fmt.Sprintf(`
 stores:    {leases: {redis: {addrs: [%q]}}}
 sources:   {order_id: {snowflake: {%s, %s}}}
 rules:     [{table: %s.t, column: id, source: order_id}]
-`, s.Addr, r.Addr, tt.numbers, shape, name)
+`, r.Addr, tt.numbers, shape, name)
 			}
 			use := func(shape string) error {
 				t.Helper()
@@ -264,11 +251,8 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 				return err
 			}
 			if tt.name == "leased" {
-				program := assert.Of(harness.Build()).Must(t)
-				path := filepath.Join(spec.Dir, "admin.yaml")
-				assert.Must(t, os.WriteFile(path, []byte(config(tt.was)), 0o600))
-				out, err := exec.Command(program, "worker", "--config", path, "add", "4", "--new-pool").CombinedOutput()
-				assert.Must(t, err, "worker add", string(out))
+				out, err := idproxyCommand(t, config(tt.was), "worker", "add", "4", "--new-pool")
+				assert.Must(t, err, "worker add", out)
 			}
 			assert.Must(t, use(tt.was))
 			harness.MustExec(t, direct, "DELETE FROM t") // rows are another guard

@@ -55,9 +55,7 @@ func TestBadLogins(t *testing.T) {
 				if took := time.Since(start); took > time.Minute || err != nil && !strings.Contains(err.Error(), "reset by peer") && !strings.Contains(err.Error(), "broken pipe") {
 					t.Errorf("%s, %s: ended after %v with %v", server.Kind, name, took, err)
 				}
-				if err := serves(server, p.Addr("a")); err != nil {
-					t.Errorf("%s, after %s: %v", server.Kind, name, err)
-				}
+				assert.NoError(t, serves(server, p.Addr("a")), server.Kind, "after", name)
 			})
 		}
 		wg.Wait()

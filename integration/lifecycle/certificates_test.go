@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -50,42 +49,28 @@ listeners:
 // put puts a file in the place of one in use, at once, as programs do that renew certificates.
 func (r *renewal) put(from, name string) {
 	r.Helper()
-	text, err := os.ReadFile(from)
-	if err != nil {
-		r.Fatal(err)
-	}
-	r.write(text, name)
+	r.write(assert.Of(os.ReadFile(from)).Must(r), name)
 }
 
 func (r *renewal) write(text []byte, name string) {
 	r.Helper()
 	path := filepath.Join(r.used, name)
-	if err := os.WriteFile(path+".tmp", text, 0o600); err != nil {
-		r.Fatal(err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		r.Fatal(err)
-	}
+	assert.Must(r, os.WriteFile(path+".tmp", text, 0o600))
+	assert.Must(r, os.Rename(path+".tmp", path))
 }
 
 // says waits until the log has a line for the n-th time.
 func (r *renewal) says(line string, n int) {
 	r.Helper()
-	for end := time.Now().Add(time.Minute); strings.Count(r.proxy.Log(), line) < n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			r.Fatalf("the log does not say %q %d times", line, n)
-		}
-	}
+	what := fmt.Sprintf("the log says %q %d times", line, n)
+	assert.Until(r, what, func() bool { return strings.Count(r.proxy.Log(), line) >= n })
 }
 
 // login logs in with the client's certificate of one CA, and returns the session.
 func (r *renewal) login(of string, cache tls.ClientSessionCache) (c *replay.Conn, state tls.ConnectionState, err error) {
 	r.Helper()
 	dir := r.of[of]
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key"))
-	if err != nil {
-		r.Fatal(err)
-	}
+	pair := assert.Of(tls.LoadX509KeyPair(filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key"))).Must(r)
 	secure := &tls.Config{RootCAs: r.trust, ServerName: "127.0.0.1", ClientSessionCache: cache, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }}
 	err = replay.Do(func() {
 		c = replay.Login(replay.Config{Addr: r.proxy.Addr("a"), User: "app", Password: "app", Tls: secure})
@@ -97,10 +82,7 @@ func (r *renewal) login(of string, cache tls.ClientSessionCache) (c *replay.Conn
 
 // shows reports whether a listener showed the certificate of one CA.
 func (r *renewal) shows(state tls.ConnectionState, of string) bool {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(r.of[of], "server.pem"), filepath.Join(r.of[of], "server.key"))
-	if err != nil {
-		r.Fatal(err)
-	}
+	pair := assert.Of(tls.LoadX509KeyPair(filepath.Join(r.of[of], "server.pem"), filepath.Join(r.of[of], "server.key"))).Must(r)
 	return len(state.PeerCertificates) > 0 && bytes.Equal(state.PeerCertificates[0].Raw, pair.Certificate[0])
 }
 

@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,24 +90,17 @@ func (r *relay) cut() {
 // when it was committed and the reply was on its way, and when the reply began. The client is told
 // ids that find the rows, or that there are none.
 func TestLostReply(t *testing.T) {
-	tests := []struct {
-		name  string
-		fault fault
-		want  string // rows with the ids
-	}{
-		{"request lost", loseRequest, "0"}, {"reply lost", loseReply, "3"}, {"closed instead of a reply", closeAtReply, "3"},
-	}
 	for _, server := range harness.Servers(t) {
 		db := harness.Database(t, server)
 		direct := wireclient.Open(t, server.Addr, db)
 		direct.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		r := startRelay(t, server.Addr)
-		proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {}}}
-rules: [{table: %s.t, column: id, source: ids}]
-`, r.addr, db))
-		for _, tt := range tests {
+		proxy := harness.StartProxy(t, harness.OneListener(r.addr)+harness.OneRule(db+".t"))
+		for _, tt := range []struct {
+			name  string
+			fault fault
+			want  string // rows with the ids
+		}{{"request lost", loseRequest, "0"}, {"reply lost", loseReply, "3"}, {"closed instead of a reply", closeAtReply, "3"}} {
 			t.Run(server.Kind.String()+", "+tt.name, func(t *testing.T) {
 				r.fault.Store(uint32(noFault))
 				s := wireclient.Open(t, proxy.Addr("a"), db)
@@ -113,12 +108,8 @@ rules: [{table: %s.t, column: id, source: ids}]
 				e := loseDuring(t, r, s, tt.fault)
 				assert.True(t, e.Code == mysql.ER_NET_READ_ERROR && e.State == "08S01", "got %v, want error 1158 with state 08S01", e)
 				m := harness.AssignedIDs.FindStringSubmatch(e.Message)
-				if m == nil || m[3] != db+".t" {
-					t.Fatalf("message %q does not name ids and table", e.Message)
-				}
-				if got := direct.Value(t, "SELECT COUNT(*) FROM t WHERE id BETWEEN "+m[1]+" AND "+m[2]); got != tt.want {
-					t.Errorf("%s rows with the ids %s to %s, want %s", got, m[1], m[2], tt.want)
-				}
+				assert.MustTrue(t, m != nil && m[3] == db+".t", "message %q does not name ids and table", e.Message)
+				assert.Equal(t, "rows with the ids "+m[1]+" to "+m[2], direct.Value(t, "SELECT COUNT(*) FROM t WHERE id BETWEEN "+m[1]+" AND "+m[2]), tt.want)
 				assert.Of(s.Query("SELECT 1")).Fails(t, "the session goes on without a server", "")
 			})
 		}
@@ -153,14 +144,13 @@ func TestStoreDownFromTheStart(t *testing.T) {
 	direct := wireclient.Open(t, server.Addr, db)
 	direct.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE local (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
 	assert.Must(t, store.Kill())
-	proxy := harness.StartProxy(t, fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	proxy := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf(`
 stores: {main: {mysql: {dsn: %q}}}
 sources: {remote: {segment: {store: main}}, near: {segment: {}}}
 rules:
-  - {table: %[3]s.t, column: id, source: remote}
-  - {table: %[3]s.local, column: id, source: near}
-`, server.Addr, store.DSN(storeDB), db))
+  - {table: %[2]s.t, column: id, source: remote}
+  - {table: %[2]s.local, column: id, source: near}
+`, store.DSN(storeDB), db))
 
 	const clients = 20
 	began := time.Now()
@@ -179,15 +169,11 @@ rules:
 
 	assert.Must(t, store.Start(t.Context()))
 	s := wireclient.Open(t, proxy.Addr("a"), db)
-	for deadline := time.Now().Add(time.Minute); ; {
-		replies := assert.Of(s.Query("INSERT INTO t (a) VALUES (1)")).Must(t)
-		if replies[0].Err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute after the store is there: %v", replies[0].Err)
-		}
-	}
+	var told *mysql.MyError
+	assert.Until(t, "the store that is there gives ids", func() bool {
+		told = assert.Of(s.Query("INSERT INTO t (a) VALUES (1)")).Must(t)[0].Err
+		return told == nil
+	}, func() string { return told.Error() })
 }
 
 // refusedByStore is one client of a proxy whose source is not ready.
@@ -212,4 +198,77 @@ func refusedByStore(addr, db string) error {
 		}
 	}
 	return nil
+}
+
+// TestPoolBehindADeadStore has eight clients insert again and again while the store is dead. If
+// each waited for its ids, the INSERTs of this test would take minutes. Once the store is back, all
+// of them are served.
+func TestPoolBehindADeadStore(t *testing.T) {
+	t.Parallel()
+	const clients, failures = 8, 1000
+	server, store := harness.MariaDB(t), harness.StartServer(t, servers.MariaDB, servers.Options{})
+	db, storeDB := harness.Database(t, server), harness.Database(t, store)
+	wireclient.Open(t, server.Addr, db).Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	proxy := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf(`
+stores: {main: {mysql: {dsn: %q}}}
+sources: {ids: {segment: {store: main, step: 10, max_step: 10}}}
+rules: [{table: %s.t, column: id, source: ids}]
+limits: {id_wait: 5s}
+`, store.DSN(storeDB), db))
+	wireclient.Open(t, proxy.Addr("a"), db).Must(t, "INSERT INTO t (a) VALUES (1)")
+	assert.Must(t, store.Kill())
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	var failed, served atomic.Int64
+	var all sync.WaitGroup
+	for range clients {
+		s := wireclient.Open(t, proxy.Addr("a"), db)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				replies, err := s.Query("INSERT INTO t (a) VALUES (2)")
+				switch {
+				case err != nil:
+					t.Error(err)
+					return
+				case replies[0].Err == nil && failed.Load() >= failures:
+					served.Add(1)
+					return
+				case replies[0].Err == nil:
+				case replies[0].Err.Code != mysql.ER_AUTOINC_READ_FAILED:
+					t.Error(replies[0].Err)
+					return
+				default:
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	err := proxy.Poll(ctx, func() bool { return failed.Load() >= failures })
+	assert.True(t, err == nil, "%d INSERTs failed in five minutes: they wait for one another", failed.Load())
+	assert.NoError(t, store.Start(t.Context()))
+	all.Wait()
+	assert.True(t, served.Load() == clients, "%d of %d clients were served when the store was back", served.Load(), clients)
+}
+
+// TestWideLostReply loses the server behind an INSERT that it has committed, or has never seen: the
+// client is told ids, as SQL, that find the rows or show that there are none.
+func TestWideLostReply(t *testing.T) {
+	named := regexp.MustCompile(`ids (X?'[0-9a-f-]+') to (X?'[0-9a-f-]+') were assigned in (\S+):`)
+	server := harness.MariaDB(t)
+	for _, kind := range []string{"CHAR(36)", "BINARY(16)"} {
+		db := harness.Database(t, server)
+		direct := wireclient.Open(t, server.Addr, db)
+		direct.Must(t, "CREATE TABLE t (pid "+kind+" PRIMARY KEY, a INT)")
+		r := startRelay(t, server.Addr)
+		proxy := harness.StartProxy(t, harness.OneListener(r.addr)+fmt.Sprintf("sources: {public_id: {uuidv7: {}}}\nrules: [{table: %s.t, column: pid, source: public_id}]\n", db))
+		for fault, want := range map[fault]string{loseRequest: "0", loseReply: "3"} {
+			r.fault.Store(uint32(noFault))
+			s := wireclient.Open(t, proxy.Addr("a"), db)
+			s.Must(t, "INSERT INTO t (a) VALUES (0)")
+			e := loseDuring(t, r, s, fault)
+			m := named.FindStringSubmatch(e.Message)
+			assert.MustTrue(t, e.Code == 1158 && m != nil && m[3] == db+".t", "%s: %v", kind, e)
+			assert.Equal(t, kind+": rows with the ids "+m[1]+" to "+m[2], direct.Value(t, "SELECT COUNT(*) FROM t WHERE pid BETWEEN "+m[1]+" AND "+m[2]), want)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"net"
@@ -25,10 +24,8 @@ import (
 // private starts a server whose limits are low enough to be reached.
 func private(t *testing.T, kind servers.Kind) *servers.Server {
 	t.Helper()
-	return harness.StartServer(t, kind, servers.Options{
-		NoTLS: true,
-		Args:  []string{"--max-connect-errors=5", "--max-connections=10", "--log-bin=binlog", "--server-id=1"},
-	})
+	args := []string{"--max-connect-errors=5", "--max-connections=10", "--log-bin=binlog", "--server-id=1"}
+	return harness.StartServer(t, kind, servers.Options{NoTLS: true, Args: args})
 }
 
 // resolving starts a private server that resolves names, for without that servers do not count an
@@ -44,13 +41,20 @@ func resolving(t *testing.T, kind servers.Kind) *servers.Server {
 	args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--skip-name-resolve" })
 	again := assert.Of(process.Start(process.Spec{Path: args[0], Args: args[1:], Log: filepath.Join(server.Dir, "again.log")})).Must(t)
 	t.Cleanup(func() { assert.NoError(t, again.Kill()) })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	assert.Must(t, again.Poll(ctx, func() bool { return serves(server, server.Addr) == nil }))
+	assert.Until(t, "it serves again", func() bool { return serves(server, server.Addr) == nil }, again.Log)
 	return server
 }
 
-var kinds = []servers.Kind{servers.MariaDB, servers.MySQL}
+// eachKind runs a subtest for each kind of server, beside others.
+func eachKind(t *testing.T, test func(t *testing.T, kind servers.Kind)) {
+	t.Parallel()
+	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, kind)
+		})
+	}
+}
 
 // serves logs in through the proxy and runs a statement.
 func serves(server *servers.Server, addr string) error {
@@ -96,56 +100,46 @@ func leave(addr string, way int) {
 // TestAddressIsNotBlocked: a server refuses an address for good after max_connect_errors of broken
 // handshakes. Through the proxy there must be none, whatever clients do.
 func TestAddressIsNotBlocked(t *testing.T) {
-	t.Parallel()
-	for _, kind := range kinds {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			server := resolving(t, kind)
-			elsewhere := fromElsewhere(t, server.Addr)
-			p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(elsewhere)})
-			var wg sync.WaitGroup
-			for worker := range 4 {
-				wg.Go(func() {
-					for i := range 75 {
-						leave(p.Addr("a"), worker+i)
-					}
-				})
-			}
-			wg.Wait()
-			assert.NoError(t, serves(server, p.Addr("a")), "after 300 clients that left")
-			for i := range 12 { // the same without the proxy, to see that the server does block
-				leave(elsewhere, i)
-			}
-			err := serves(server, elsewhere)
-			assert.True(t, replay.CodeOf(err) == mysql.ER_HOST_IS_BLOCKED, "after clients that left without a proxy: %v, want 1129", err)
-			err = serves(server, p.Addr("a"))
-			assert.True(t, replay.CodeOf(err) == mysql.ER_HOST_IS_BLOCKED, "once the server blocks, through the proxy: %v, want 1129", err)
-		})
-	}
+	eachKind(t, func(t *testing.T, kind servers.Kind) {
+		server := resolving(t, kind)
+		elsewhere := fromElsewhere(t, server.Addr)
+		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(elsewhere)})
+		var wg sync.WaitGroup
+		for worker := range 4 {
+			wg.Go(func() {
+				for i := range 75 {
+					leave(p.Addr("a"), worker+i)
+				}
+			})
+		}
+		wg.Wait()
+		assert.NoError(t, serves(server, p.Addr("a")), "after 300 clients that left")
+		for i := range 12 { // the same without the proxy, to see that the server does block
+			leave(elsewhere, i)
+		}
+		err := serves(server, elsewhere)
+		assert.True(t, replay.CodeOf(err) == mysql.ER_HOST_IS_BLOCKED, "after clients that left without a proxy: %v, want 1129", err)
+		err = serves(server, p.Addr("a"))
+		assert.True(t, replay.CodeOf(err) == mysql.ER_HOST_IS_BLOCKED, "once the server blocks, through the proxy: %v, want 1129", err)
+	})
 }
 
 // TestServerDownFullAndBack: a server that is down, full, and back.
 func TestServerDownFullAndBack(t *testing.T) {
-	t.Parallel()
-	for _, kind := range kinds {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			server := private(t, kind)
-			p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
-			full(t, server, p.Addr("a"))
-			open := openRaw(t, server, p.Addr("a"))
-			assert.Must(t, server.Kill())
-			assert.Fails(t, "a session survives its server", replay.Do(func() { open.Must("SELECT 1") }), "")
-			for range 2 {
-				err := serves(server, p.Addr("a"))
-				if replay.CodeOf(err) != mysql.ER_BAD_HOST_ERROR || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), server.Addr) {
-					t.Errorf("server down: %v, want 1042 with the cause", err)
-				}
-			}
-			assert.Must(t, server.Start(t.Context()))
-			assert.NoError(t, serves(server, p.Addr("a")), "server is back")
-		})
-	}
+	eachKind(t, func(t *testing.T, kind servers.Kind) {
+		server := private(t, kind)
+		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
+		full(t, server, p.Addr("a"))
+		open := openRaw(t, server, p.Addr("a"))
+		assert.Must(t, server.Kill())
+		assert.Fails(t, "a session survives its server", replay.Do(func() { open.Must("SELECT 1") }), "")
+		for range 2 {
+			err := serves(server, p.Addr("a"))
+			assert.True(t, replay.CodeOf(err) == mysql.ER_BAD_HOST_ERROR && strings.Contains(err.Error(), "connection refused") && strings.Contains(err.Error(), server.Addr), "server down: %v, want 1042 with the cause", err)
+		}
+		assert.Must(t, server.Start(t.Context()))
+		assert.NoError(t, serves(server, p.Addr("a")), "server is back")
+	})
 }
 
 // full fills the server up and compares what a client is told with what it is told directly.
@@ -168,17 +162,13 @@ func openRaw(t *testing.T, server *servers.Server, addr string) *replay.Conn {
 	t.Helper()
 	var c *replay.Conn
 	cfg := replay.Config{Addr: addr, User: servers.AppUser, Password: servers.AppPassword}
-	for range 3000 { // the server may not have noticed yet that others left
-		if err := replay.Do(func() { c = replay.Login(cfg) }); err == nil {
-			t.Cleanup(c.Close)
-			return c
-		} else if replay.CodeOf(err) != mysql.ER_CON_COUNT_ERROR {
-			t.Fatal(err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("%s stays full", server.Kind)
-	return nil
+	assert.Until(t, server.Kind.String()+" has room", func() bool { // it may not have noticed yet that others left
+		err := replay.Do(func() { c = replay.Login(cfg) })
+		assert.MustTrue(t, err == nil || replay.CodeOf(err) == mysql.ER_CON_COUNT_ERROR, "%v", err)
+		return err == nil
+	})
+	t.Cleanup(c.Close)
+	return c
 }
 
 // TestKill ends statements by their connection id, as clients do at Ctrl-C.
@@ -191,21 +181,16 @@ func TestKill(t *testing.T) {
 			c.Must("DO 1")
 			c.SendQuery("SELECT CONNECTION_ID(), SLEEP(300)")
 		}))
-		assert.Must(t, running(t, db, "SLEEP(300)"))
-		assert.Of(db.Exec(fmt.Sprintf("KILL QUERY %d", c.Greeting.Thread))).Must(t)
+		runs(t, db, "SLEEP(300)")
+		harness.MustExec(t, db, fmt.Sprintf("KILL QUERY %d", c.Greeting.Thread))
 		start := time.Now()
 		err := replay.Do(func() {
 			_ = c.Result() // MySQL lets SLEEP return 1, MariaDB has it fail
 			c.Must("SELECT 'alive'")
 		})
 		assert.True(t, err == nil && time.Since(start) <= time.Minute, "%s: after KILL QUERY of the greeting's thread id: %v in %v", server.Kind, err, time.Since(start))
-		var id uint32
-		one, err := db.Conn(t.Context())
-		if err == nil {
-			err = one.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id)
-			defer one.Close()
-		}
-		assert.True(t, err == nil && id != 0 && id != c.Greeting.Thread, "%s: CONNECTION_ID() = %d, %v", server.Kind, id, err)
+		id := harness.Count(t, db, "SELECT CONNECTION_ID()")
+		assert.True(t, id != 0 && id != int64(c.Greeting.Thread), "%s: CONNECTION_ID() = %d", server.Kind, id)
 		interrupted(t, server, p.Addr("a"), db)
 	}
 }
@@ -219,34 +204,25 @@ func interrupted(t *testing.T, server *servers.Server, addr string, db *sql.DB) 
 	}
 	cmd := server.ClientTo(addr, args...)
 	assert.Must(t, cmd.Start())
-	defer func() { _ = cmd.Wait() }() // how it ends is its own affair
-	assert.NoError(t, running(t, db, "SLEEP(31)"))
-	assert.NoError(t, cmd.Process.Signal(os.Interrupt))
-	if err := stopped(t, db, "SLEEP(31)"); err != nil {
-		t.Errorf("%s: after Ctrl-C: %v", server.Kind, err)
+	defer func() {
 		_ = cmd.Process.Kill() // Wait must come back
-	}
+		_ = cmd.Wait()         // how it ends is its own affair
+	}()
+	runs(t, db, "SLEEP(31)")
+	assert.NoError(t, cmd.Process.Signal(os.Interrupt))
+	assert.Until(t, server.Kind.String()+" stops after Ctrl-C", func() bool { return running(t, db, "SLEEP(31)") == 0 })
 }
 
-// running waits until a statement with part in its text runs.
-func running(t *testing.T, db *sql.DB, part string) error { return runs(t, db, part, true) }
-
-// stopped waits until no statement with part in its text runs.
-func stopped(t *testing.T, db *sql.DB, part string) error { return runs(t, db, part, false) }
-
-func runs(t *testing.T, db *sql.DB, part string, want bool) error {
+// runs waits until a statement with part in its text runs.
+func runs(t *testing.T, db *sql.DB, part string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		var n int
-		err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> CONNECTION_ID()", "%"+part+"%").Scan(&n)
-		if err != nil {
-			return fmt.Errorf("%s running: want %t: %w", part, want, err)
-		}
-		if (n > 0) == want {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	assert.Until(t, part+" runs", func() bool { return running(t, db, part) > 0 })
 }
+
+// running counts the statements with part in their texts that run.
+func running(t *testing.T, db *sql.DB, part string) int64 {
+	t.Helper()
+	return harness.Count(t, db, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%%%s%%' AND id <> CONNECTION_ID()", strings.ReplaceAll(part, "'", "''")))
+}
+
+func TestMain(m *testing.M) { harness.Main(m) }

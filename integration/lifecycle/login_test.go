@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -68,24 +69,16 @@ type loginWorld struct {
 func newLoginWorld(t *testing.T, s *servers.Server) *loginWorld {
 	t.Helper()
 	l := &loginWorld{admin: harness.Open(t, s.Config(""), ""), native: harness.Database(t, s), ruled: harness.Database(t, s)}
-	exec := func(text string) {
-		t.Helper()
-		assert.Of(l.admin.Exec(text)).Must(t, text)
-	}
-	exec(fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s'", plainUser, plainPassword))
-	exec("GRANT SELECT, INSERT, DELETE ON *.* TO " + plainUser)
-	t.Cleanup(func() { exec("SET GLOBAL init_connect=''"); exec("DROP USER " + plainUser) })
+	exec := func(texts ...string) { harness.MustExec(t, l.admin, texts...) }
+	exec(fmt.Sprintf("CREATE USER %s IDENTIFIED BY '%s'", plainUser, plainPassword), "GRANT SELECT, INSERT, DELETE ON *.* TO "+plainUser)
+	t.Cleanup(func() { exec("SET GLOBAL init_connect=''", "DROP USER "+plainUser) })
 	for db, id := range map[string]string{l.native: "BIGINT AUTO_INCREMENT PRIMARY KEY", l.ruled: "BIGINT PRIMARY KEY"} {
 		exec("CREATE DATABASE " + db + "_other")
 		t.Cleanup(func() { exec("DROP DATABASE " + db + "_other") })
-		exec(fmt.Sprintf("CREATE TABLE %s.orders (id %s, b VARCHAR(20), u INT UNIQUE)", db, id))
-		exec("CREATE TABLE " + db + "_other.orders (id BIGINT, b VARCHAR(20), u INT)")
-		exec("CREATE TABLE " + db + "_other.audit (k BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+		exec(fmt.Sprintf("CREATE TABLE %s.orders (id %s, b VARCHAR(20), u INT UNIQUE)", db, id), "CREATE TABLE "+db+"_other.orders (id BIGINT, b VARCHAR(20), u INT)",
+			"CREATE TABLE "+db+"_other.audit (k BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
 	}
-	l.proxy = harness.StartProxy(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
-sources: {ids: {segment: {}}}
-rules: [{table: %s.orders, column: id, source: ids}]
-`, s.Addr, l.ruled))
+	l.proxy = harness.StartProxy(t, harness.OneListener(s.Addr)+harness.OneRule(l.ruled+".orders"))
 	return l
 }
 
@@ -93,16 +86,13 @@ rules: [{table: %s.orders, column: id, source: ids}]
 func (l *loginWorld) run(t *testing.T, db, addr string, script loginScript, change bool) string {
 	t.Helper()
 	named := func(text string) string { return strings.ReplaceAll(text, "DB", db) }
-	for _, text := range []string{"DELETE FROM DB.orders", "DELETE FROM DB_other.orders", "INSERT INTO DB.orders VALUES (-1,'fixed',1)"} {
-		assert.Of(l.admin.Exec(named(text))).Must(t)
-	}
+	harness.MustExec(t, l.admin, named("DELETE FROM DB.orders"), named("DELETE FROM DB_other.orders"), named("INSERT INTO DB.orders VALUES (-1,'fixed',1)"))
 	setInit := func(init string) { assert.Of(l.admin.Exec("SET GLOBAL init_connect=?", named(init))).Must(t) }
 	var errs []string
-	err := replay.Do(func() {
+	assert.Must(t, replay.Do(func() {
 		cfg := replay.Config{Addr: addr, User: plainUser, Password: plainPassword, Schema: named(script.schema)}
-		if !change {
-			setInit(script.init)
-		} else {
+		setInit(script.init)
+		if change {
 			setInit("")
 			cfg.Schema = ""
 		}
@@ -118,8 +108,7 @@ func (l *loginWorld) run(t *testing.T, db, addr string, script loginScript, chan
 				errs = append(errs, "an error")
 			}
 		}
-	})
-	assert.Must(t, err)
+	}))
 	return strings.Join(errs, "\n") + "\n" + l.rows(t, db)
 }
 
@@ -138,9 +127,7 @@ func (l *loginWorld) rows(t *testing.T, db string) string {
 		case id.Valid && id.Int64 == 0:
 			at = "id 0"
 		case id.Valid:
-			if first == 0 {
-				first = id.Int64
-			}
+			first = cmp.Or(first, id.Int64)
 			at = fmt.Sprintf("first id+%d", id.Int64-first)
 		}
 		fmt.Fprintf(&b, "%s: %s, %q\n", table, at, text)

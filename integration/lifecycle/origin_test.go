@@ -4,10 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +14,6 @@ import (
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
-	"idproxy/integration/process"
 	"idproxy/integration/servers"
 )
 
@@ -24,16 +21,13 @@ import (
 // connects from.
 const elsewhere = "127.0.0.9"
 
-const awhile = 2 * time.Minute // more than anything takes on a busy machine
-
 // from is a client that connects from an address to another.
 func from(t *testing.T, c *mysql.Config, host, addr string) *sql.DB {
 	t.Helper()
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}}).DialContext(ctx, "tcp", addr)
 	}
-	connector := assert.Of(mysql.NewConnector(c)).Must(t)
-	pool := sql.OpenDB(connector)
+	pool := sql.OpenDB(assert.Of(mysql.NewConnector(c)).Must(t))
 	t.Cleanup(func() { pool.Close() })
 	return pool
 }
@@ -41,27 +35,13 @@ func from(t *testing.T, c *mysql.Config, host, addr string) *sql.DB {
 // haproxy starts an HAProxy in front of an address that sends it what option says.
 func haproxy(t *testing.T, addr, option string) (listens string) {
 	t.Helper()
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
-		program = "/usr/sbin/haproxy"
-	}
-	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
-	listens = l.Addr().String()
-	l.Close()
-	path := filepath.Join(t.TempDir(), "haproxy.cfg")
-	text := fmt.Sprintf("defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1m\n  timeout server 1m\nlisten a\n  bind %s\n  server idproxy %s %s\n", listens, addr, option)
-	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
-	p, err := process.Start(process.Spec{Path: program, Args: []string{"-db", "-f", path}, Log: path + ".log"})
-	assert.MustTrue(t, err == nil, "%v: make test installs it", err)
-	t.Cleanup(func() { assert.NoError(t, p.Kill()) })
-	for end := time.Now().Add(awhile); ; time.Sleep(20 * time.Millisecond) {
+	listens = harness.FreeAddr(t)
+	p := harness.HAProxy(t, fmt.Sprintf("defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1m\n  timeout server 1m\nlisten a\n  bind %s\n  server idproxy %s %s\n", listens, addr, option))
+	assert.Until(t, "HAProxy listens", func() bool {
 		conn, err := net.Dial("tcp", listens)
-		if err == nil {
-			conn.Close()
-			return listens
-		}
-		assert.MustTrue(t, !time.Now().After(end), "HAProxy: %v", err)
-	}
+		return err == nil && conn.Close() == nil
+	}, p.Log)
+	return listens
 }
 
 // seenAt is where a server believes that a client is.
@@ -77,8 +57,7 @@ func TestOrigin(t *testing.T) {
 	s := harness.StartServer(t, servers.MariaDB, servers.Options{Args: []string{"--proxy-protocol-networks=127.0.0.1/32", "--skip-name-resolve"}})
 	db := harness.Database(t, s)
 	root := harness.Open(t, s.Config(db), "")
-	harness.MustExec(t, root, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	harness.MustExec(t, root, "CREATE USER there@'"+elsewhere+"' IDENTIFIED BY 'pw'")
+	harness.MustExec(t, root, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE USER there@'"+elsewhere+"' IDENTIFIED BY 'pw'")
 	for _, tt := range []struct{ option, accept, send, want string }{
 		{"send-proxy", "[127.0.0.1/32]", "v1", elsewhere},
 		{"send-proxy", "[10.0.0.0/8, 127.0.0.0/30]", "v2", elsewhere},
@@ -92,11 +71,8 @@ func TestOrigin(t *testing.T) {
 			if tt.send != "" {
 				send = ", send: " + tt.send
 			}
-			p := harness.Start(t, harness.Spec{Config: fmt.Sprintf(`listeners:
-  - {name: a, listen: "127.0.0.1:0", upstream: %q, proxy_protocol: {accept: %s%s}}
-sources: {ids: {segment: {}}}
-rules: [{table: %s.t, column: id, source: ids}]
-`, s.Addr, tt.accept, send, db)})
+			p := harness.StartProxy(t, fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstream: %q, proxy_protocol: {accept: %s%s}}]\n",
+				s.Addr, tt.accept, send)+harness.OneRule(db+".t"))
 			front := haproxy(t, p.Addr("a"), tt.option)
 			pool := from(t, s.Config(db), elsewhere, front)
 			assert.Equal(t, "the server sees", seenAt(t, pool), tt.want)
@@ -110,13 +86,10 @@ rules: [{table: %s.t, column: id, source: ids}]
 			}
 			client := tt.accept != "[]"
 			pool.Close()
-			for end := time.Now().Add(awhile); ; time.Sleep(20 * time.Millisecond) {
-				if log := p.Log(); strings.Contains(log, "client.address="+elsewhere+":") == client && strings.Contains(log, "session ended") {
-					break
-				} else if time.Now().After(end) {
-					t.Fatalf("the log has %s as the client: want %t\n%s", elsewhere, client, log)
-				}
-			}
+			assert.Until(t, fmt.Sprintf("the log has %s as the client: %t", elsewhere, client), func() bool {
+				log := p.Log()
+				return strings.Contains(log, "client.address="+elsewhere+":") == client && strings.Contains(log, "session ended")
+			}, p.Log)
 		})
 	}
 }
@@ -139,15 +112,9 @@ func TestOriginRefused(t *testing.T) {
 	} {
 		conn := assert.Of((&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.host)}}).Dial("tcp", p.Addr("a"))).Must(t)
 		assert.Of(conn.Write([]byte(tt.sent))).Must(t)
-		assert.Must(t, conn.SetReadDeadline(time.Now().Add(awhile)))
+		assert.Must(t, conn.SetReadDeadline(time.Now().Add(assert.Patience)))
 		var said strings.Builder
-		for b := make([]byte, 512); ; {
-			n, err := conn.Read(b)
-			said.Write(b[:n])
-			if err != nil {
-				break
-			}
-		}
+		_, _ = io.Copy(&said, conn) // it may be cut
 		conn.Close()
 		assert.True(t, strings.Contains(said.String(), tt.want), "%s: the client is told %q, want %q in it", tt.name, said.String(), tt.want)
 	}

@@ -3,11 +3,12 @@ package lifecycle
 import (
 	"fmt"
 	"net"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -19,10 +20,8 @@ import (
 // reloading asks a running idproxy to read another configuration, with the command.
 func reloading(t *testing.T, p *harness.Proxy, config string) (said string, err error) {
 	t.Helper()
-	program := assert.Of(harness.Build()).Must(t)
 	assert.Must(t, p.WriteConfig(config))
-	out, err := exec.Command(program, "reload", "--admin", "unix:"+filepath.Join(p.Dir, "admin")).CombinedOutput()
-	return string(out), err
+	return harness.Command(t, "reload", "--admin", "unix:"+filepath.Join(p.Dir, "admin"))
 }
 
 // TestReloadBusy reloads a busy idproxy again and again. Each time a listener comes, another one goes,
@@ -32,11 +31,7 @@ func TestReloadBusy(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
 	dir := t.TempDir()
-	certificate := func() {
-		t.Helper()
-		harness.WriteCertificate(t, dir, time.Hour)
-	}
-	certificate()
+	harness.WriteCertificate(t, dir, time.Hour)
 	db, direct, base := withFourSources(t, server, fmt.Sprintf("limits: {id_wait: 30s}\nadmin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin")))
 	base = strings.Replace(base, "upstream: ", "tls: {cert: server.pem, key: server.key}, upstream_tls: {mode: disabled}, upstream: ", 1)
 	assert.MustTrue(t, strings.Contains(base, "server.pem"), "%v", base)
@@ -48,7 +43,7 @@ func TestReloadBusy(t *testing.T) {
 	config, source, reloads := base, "ids", width.Of(4, 20)
 	for i := range reloads {
 		before := c.done()
-		what := ""
+		var what string
 		switch i % 4 {
 		case 0: // two sources are others, of the same series
 			config = strings.Replace(base, "step: 50", fmt.Sprintf("step: %d", 60+i), 1)
@@ -67,23 +62,19 @@ func TestReloadBusy(t *testing.T) {
 			config = strings.Replace(base, server.Addr, "localhost:"+port, 1)
 			what = "listeners.a.upstream: "
 		}
-		certificate()
+		harness.WriteCertificate(t, dir, time.Hour)
 		at := harness.FreeAddr(t)
 		more := fmt.Sprintf("listeners: [{name: more%d, listen: '%s', upstream: '%s'}, ", i, at, server.Addr)
 		said, err := reloading(t, p, strings.Replace(config, "listeners: [", more, 1))
-		if err != nil || !strings.Contains(said, fmt.Sprintf("listeners.more%d: added", i)) || !strings.Contains(said, what) ||
-			i > 0 && !strings.Contains(said, fmt.Sprintf("listeners.more%d: removed", i-1)) {
-			t.Fatalf("idproxy reload: %v\n%s", err, said)
-		}
+		assert.MustTrue(t, err == nil && strings.Contains(said, fmt.Sprintf("listeners.more%d: added", i)) && strings.Contains(said, what) && (i <= 0 || strings.Contains(said, fmt.Sprintf("listeners.more%d: removed", i-1))), "idproxy reload: %v\n%s", err, said)
 		assert.NoError(t, serves(server, at), "the new listener")
 		waitCustomers(t, c, func() bool { return c.done() > before+500 })
 	}
 	c.end()
 	assert.True(t, c.count <= 0 && c.pinned <= 0, "%d failed in %d reloads, and %d in transactions: %v", c.count, reloads, c.pinned, c.failed)
 	compareBooks(t, direct, c)
-	if n := strings.Count(p.Log(), `msg="certificates read again"`); n < reloads/4 { // a listener that is made anew reads its own
-		t.Errorf("certificates were read again %d times in %d reloads", n, reloads)
-	}
+	n := strings.Count(p.Log(), `msg="certificates read again"`) // a listener that is made anew reads its own
+	assert.True(t, n >= reloads/4, "certificates were read again %d times in %d reloads", n, reloads)
 }
 
 // TestReloadRefused: where one thing cannot be put in force, nothing is.
@@ -97,8 +88,7 @@ func TestReloadRefused(t *testing.T) {
 	}
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: one("")})
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
-	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (1)")
 	free := harness.FreeAddr(t)
 	taken := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer taken.Close()
@@ -131,18 +121,16 @@ func TestReloadMovedShard(t *testing.T) {
 		pool := harness.Open(t, server.Config(""), server.Addr)
 		harness.MustExec(t, pool, "CREATE DATABASE "+name)
 		t.Cleanup(func() { harness.MustExec(t, pool, "DROP DATABASE "+name) })
-		harness.MustExec(t, pool, "CREATE TABLE "+name+".t (id BIGINT PRIMARY KEY, a INT)")
-		harness.MustExec(t, pool, fmt.Sprintf("INSERT INTO %s.t VALUES (%d, 0)", name, 10+1000*i))
+		harness.MustExec(t, pool, "CREATE TABLE "+name+".t (id BIGINT PRIMARY KEY, a INT)", fmt.Sprintf("INSERT INTO %s.t VALUES (%d, 0)", name, 10+1000*i))
 	}
-	base := fmt.Sprintf("admin: {socket: 'unix:%s'}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", filepath.Join(dir, "admin"), name)
+	base := fmt.Sprintf("admin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin")) + harness.OneRule(name+".t")
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: harness.OneListener(from.Addr) + base})
 	stays := openRaw(t, from, p.Addr("a"))
 	assert.Must(t, replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (1)") }))
-	if said, err := reloading(t, p, harness.OneListener(to.Addr)+base); err != nil {
-		t.Fatal(said)
-	}
+	said, err := reloading(t, p, harness.OneListener(to.Addr)+base)
+	assert.Must(t, err, said)
 	fresh := openRaw(t, to, p.Addr("a"))
-	err := replay.Do(func() { replay.WantCode(fresh.Query("INSERT INTO "+name+".t (a) VALUES (1)"), 1467) })
+	err = replay.Do(func() { replay.WantCode(fresh.Query("INSERT INTO "+name+".t (a) VALUES (1)"), 1467) })
 	assert.NoError(t, err, "the new server has greater ids than the source may give")
 	assert.NoError(t, replay.Do(func() { stays.Must("INSERT INTO " + name + ".t (a) VALUES (2)") }))
 }
@@ -232,11 +220,90 @@ func TestReloadMovedTables(t *testing.T) {
 	}
 	p := harness.Start(t, harness.Spec{Dir: dir, Config: config("'a.{table}'", "one")})
 	pool := harness.Open(t, server.Config(db), p.Addr("a"))
-	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (1)")
 	for _, next := range []string{config("'b.{table}'", "one"), config("'a.{table}'", "other")} {
 		said, err := reloading(t, p, next)
 		assert.True(t, err != nil && strings.Contains(said, "is not known to it: restart"), "the reload says %s", said)
 		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
 	}
+}
+
+// TestReloadPrepared: an INSERT that was prepared before a reload brought a rule for its table gets
+// ids from then on, and none from when another has taken it.
+func TestReloadPrepared(t *testing.T) {
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	base := harness.OneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
+	kept := fmt.Sprintf("%srules:\n  - {table: %s.kept, column: id, source: ids}\n", base, db)
+	enforced := fmt.Sprintf("  - {table: %s.late, column: id, source: ids}\n", db)
+	p := replay.StartProxy(t, harness.Spec{Config: kept})
+	conn := assert.Of(harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())).Must(t)
+	defer conn.Close()
+	for _, text := range []string{
+		"CREATE TABLE kept (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+		"CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+	} {
+		assert.Of(conn.ExecContext(t.Context(), text)).Must(t)
+	}
+	insert := map[string]func() (int64, error){}
+	for _, table := range []string{"kept", "late", "free"} {
+		st := assert.Of(conn.PrepareContext(t.Context(), "INSERT INTO "+table+" (a) VALUES (?)")).Must(t)
+		defer st.Close()
+		insert[table] = func() (int64, error) { return assert.Of(st.ExecContext(t.Context(), 1)).Must(t, table).LastInsertId() }
+	}
+	want := func(table string, id int64) {
+		t.Helper()
+		assert.Of(insert[table]()).Equal(t, table+": id", id)
+	}
+	want("kept", 5000)
+	want("late", 1)
+	want("free", 1)
+	reload := func(more string) {
+		t.Helper()
+		from := len(p.Log())
+		assert.Must(t, p.Reload(kept+more))
+		waitLog(t, p, from, `msg="configuration reloaded"`)
+	}
+	reload(enforced)
+	want("kept", 5001)
+	want("free", 2)
+	want("late", 5002)
+	want("late", 5003)
+	reload(strings.Replace(enforced, "source: ids", "source: ids, mode: observe", 1))
+	want("late", 5004) // of the server's own counter
+	assert.Of(conn.ExecContext(t.Context(), "DELETE FROM late")).Must(t)
+	reload(enforced)
+	want("late", 5004)
+	want("kept", 5005)
+}
+
+// TestReloadPreparedInSQL is the same for names, prepared while no table had a rule: from a literal
+// and from a variable.
+func TestReloadPreparedInSQL(t *testing.T) {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		db := harness.Database(t, server)
+		base := harness.OneListener(server.Addr) + "sources: {ids: {segment: {start: 5000}}}\n"
+		p := replay.StartProxy(t, harness.Spec{Config: base})
+		conn := assert.Of(harness.Open(t, server.Config(db), p.Addr("a")).Conn(t.Context())).Must(t)
+		defer conn.Close()
+		execute := func(texts ...string) (id int64) {
+			t.Helper()
+			for _, text := range texts {
+				result := assert.Of(conn.ExecContext(t.Context(), text)).Must(t, text)
+				id, _ = result.LastInsertId()
+			}
+			return id
+		}
+		execute("CREATE TABLE late (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)", "SET @q = 'INSERT INTO late (a) VALUES (2)'",
+			"PREPARE l FROM 'INSERT INTO "+db+".late (a) VALUES (1)'", "PREPARE v FROM @q", "EXECUTE l", "EXECUTE v", `PREPARE q FROM 'DO "x"'`)
+		from := len(p.Log())
+		rules := fmt.Sprintf("%srules: [{table: %s.late, column: id, source: ids}]\n", base, db)
+		assert.Must(t, p.Reload(rules))
+		waitLog(t, p, from, `msg="configuration reloaded"`)
+		execute("EXECUTE q") // unread, for what "x" is was not known: it cannot name the table
+		assert.Equal(t, "prepared from a literal: id", execute("EXECUTE l"), 5000)
+		_, err := conn.ExecContext(t.Context(), "EXECUTE v") // whose text was not read
+		harness.WantError(t, err, mysql.ER_NOT_SUPPORTED_YET)
+		assert.Equal(t, "prepared anew from a variable: id", execute("PREPARE v FROM @q", "EXECUTE v"), 5001)
+	})
 }

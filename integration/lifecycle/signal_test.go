@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -39,24 +38,18 @@ func TestDrain(t *testing.T) {
 			committing.Must("BEGIN")
 			busy.SendQuery("SELECT GET_LOCK('drain', 300), 'finished'")
 		}))
-		assert.Must(t, running(t, harness.Open(t, server.Config(""), server.Addr), "'drain', 300"))
+		runs(t, harness.Open(t, server.Config(""), server.Addr), "'drain', 300")
 		assert.Must(t, p.Signal(syscall.SIGTERM))
-		if err := replay.Do(func() {
+		assert.NoError(t, replay.Do(func() {
 			idle.Drain()
 			committing.Must("SELECT 'still there'", "COMMIT")
 			committing.Drain()
-			if err := serves(server, addr); err == nil || !strings.Contains(err.Error(), "connection refused") {
-				replay.Fail("a new session while draining: %w", err)
-			}
+			assert.Fails(t, "a new session while draining", serves(server, addr), "connection refused")
 			locking.Must("DO RELEASE_LOCK('drain')")
 			replay.Check(busy.Result())
 			busy.Drain()
-		}); err != nil {
-			t.Errorf("%s: %v", server.Kind, err)
-		}
-		if err := p.Wait(t.Context()); err != nil {
-			t.Errorf("%s: idproxy ended with %v, want 0", server.Kind, err)
-		}
+		}), server.Kind)
+		assert.NoError(t, p.Wait(t.Context()), server.Kind, "idproxy ended")
 	}
 }
 
@@ -69,12 +62,10 @@ func TestShutdownTimeout(t *testing.T) {
 		assert.Must(t, replay.Do(func() { stuck.Must("BEGIN") }))
 		start := time.Now()
 		assert.Must(t, p.Signal(syscall.SIGTERM))
-		if err := replay.Do(func() { stuck.Drain() }); err != nil || time.Since(start) < 800*time.Millisecond { // its last tenth may cut, too
-			t.Errorf("%s: it ended after %v, %v, want a second", server.Kind, time.Since(start), err)
-		}
-		if err := p.Wait(t.Context()); err != nil {
-			t.Errorf("%s: idproxy ended with %v, want 0", server.Kind, err)
-		}
+		err := replay.Do(func() { stuck.Drain() })
+		took := time.Since(start) // its last tenth may cut, too
+		assert.True(t, err == nil && took >= 800*time.Millisecond, "%s: it ended after %v, %v, want a second", server.Kind, took, err)
+		assert.NoError(t, p.Wait(t.Context()), server.Kind, "idproxy ended")
 	}
 }
 
@@ -97,9 +88,7 @@ func TestSignalsWhileItEnds(t *testing.T) {
 				}
 			})
 		}
-		if err := p.Wait(t.Context()); err != nil {
-			t.Errorf("idproxy ended with %v, want 0", err)
-		}
+		assert.NoError(t, p.Wait(t.Context()), "idproxy ended")
 		all.Wait()
 	}
 }
@@ -108,11 +97,8 @@ func TestSignalsWhileItEnds(t *testing.T) {
 // again once it serves.
 func TestHangupWhileItComesUp(t *testing.T) {
 	t.Parallel()
-	program, err := harness.BuildPlain()
-	assert.Must(t, err)
-	store, err := net.Listen("tcp", "127.0.0.1:0") // it takes the question about a switch, and says nothing
-	assert.Must(t, err)
-	dir := t.TempDir()
+	program, dir := assert.Of(harness.BuildPlain()).Must(t), t.TempDir()
+	store := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t) // it takes the question about a switch, and says nothing
 	path := harness.WriteConfig(t, harness.OneListener("127.0.0.1:1")+fmt.Sprintf(`
 stores: {s: {mysql: {dsn: 'u:p@tcp(%s)/d'}}}
 sources: {ids: {segment: {store: s}}}
@@ -120,28 +106,16 @@ rules: [{table: d.t, column: id, source: ids, mode: {switch: w}}]
 `, store.Addr()))
 	p := assert.Of(process.Start(process.Spec{Path: program, Args: []string{"serve", "--config", path}, Dir: dir, Log: filepath.Join(dir, "log")})).Must(t)
 	t.Cleanup(func() { assert.NoError(t, p.Stop(time.Minute)) })
-	asking, err := store.Accept()
-	if err == nil {
-		err = errors.Join(p.Signal(syscall.SIGHUP), store.Close(), asking.Close())
-	}
-	assert.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	assert.NoError(t, p.Poll(ctx, func() bool { return strings.Contains(p.Log(), `msg="configuration reloaded"`) }))
+	asking := assert.Of(store.Accept()).Must(t)
+	assert.Must(t, errors.Join(p.Signal(syscall.SIGHUP), store.Close(), asking.Close()))
+	assert.Until(t, "it has reloaded", func() bool { return strings.Contains(p.Log(), `msg="configuration reloaded"`) }, p.Log)
 }
 
 // waitLog waits until the proxy has logged something new that matches.
-func waitLog(t *testing.T, p *harness.Proxy, from int, pattern string) string {
+func waitLog(t *testing.T, p *harness.Proxy, from int, pattern string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	for range 9000 {
-		if m := re.FindString(p.Log()[from:]); m != "" {
-			return m
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("no %q in the log:\n%s", pattern, p.Log()[from:])
-	return ""
+	assert.Until(t, pattern+" in the log", func() bool { return re.MatchString(p.Log()[from:]) }, p.Log)
 }
 
 // TestReload sends SIGHUP after each change of the configuration, while a session is open.
@@ -154,11 +128,11 @@ func TestReload(t *testing.T) {
 	}
 	p := replay.StartProxy(t, harness.Spec{Config: base + "rules: []\n"})
 	c := openRaw(t, server, p.Addr("a"))
-	reload := func(config, want string) string {
+	reload := func(config, want string) {
 		t.Helper()
 		from := len(p.Log())
 		assert.Must(t, p.Reload(config))
-		return waitLog(t, p, from, want)
+		waitLog(t, p, from, want)
 	}
 	insert := func(table string, check func(error)) {
 		t.Helper()
@@ -169,8 +143,7 @@ func TestReload(t *testing.T) {
 		insert(table, func(err error) { replay.WantCode(err, mysql.ER_NO_DEFAULT_FOR_FIELD) })
 	}
 	assert.Must(t, replay.Do(func() {
-		c.Must("USE "+db, "SET sql_mode = 'STRICT_ALL_TABLES'",
-			"CREATE TABLE one (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE two (id BIGINT PRIMARY KEY, a INT)")
+		c.Must("USE "+db, "SET sql_mode = 'STRICT_ALL_TABLES'", "CREATE TABLE one (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE two (id BIGINT PRIMARY KEY, a INT)")
 	}))
 	relays("one")
 	reload(base+rule("one"), `msg="configuration reloaded"`)
@@ -205,13 +178,13 @@ func TestLimits(t *testing.T) {
 	third := openRaw(t, server, addr)
 	second.Close()
 	start := time.Now()
-	if err := replay.Do(func() {
+	err = replay.Do(func() {
 		silent := openSilent(addr)
 		defer silent.Close()
 		silent.Drain()
-	}); err != nil || time.Since(start) < 1900*time.Millisecond || time.Since(start) > time.Minute {
-		t.Errorf("a client that does not answer the greeting was cut after %v, %v; limits.handshake is 2s", time.Since(start), err)
-	}
+	})
+	took := time.Since(start)
+	assert.True(t, err == nil && took >= 1900*time.Millisecond && took <= time.Minute, "a client that does not answer the greeting was cut after %v, %v; limits.handshake is 2s", took, err)
 	assert.NoError(t, replay.Do(func() { third.Must("SELECT 'the limit is for logins alone'") }))
 }
 
@@ -249,11 +222,9 @@ func testNoLeaks(t *testing.T, engine string) {
 			someSession(t, server, addr, i)
 		}
 		ended := func() int { return strings.Count(p.Log(), `msg="session ended"`) }
-		for i := 0; (files(t, p) > before || ended() < sessions+1) && i < 9000; i++ {
-			time.Sleep(20 * time.Millisecond)
-		}
-		after := files(t, p)
-		assert.True(t, after <= before, "%d files open after %d sessions, %d before", after, sessions, before)
+		assert.Until(t, fmt.Sprintf("%d sessions ended, and %d files are open", sessions+1, before), func() bool {
+			return files(t, p) <= before && ended() >= sessions+1
+		}, func() string { return fmt.Sprintf("%d sessions ended, %d files are open", ended(), files(t, p)) })
 		assert.Equal(t, "sessions ended", ended(), sessions+1)
 		for range held {
 			openRaw(t, server, addr)
@@ -268,9 +239,7 @@ func testNoLeaks(t *testing.T, engine string) {
 	sessions := width.Of(100, 500)
 	_, many := count(sessions, 0)
 	opened, held := count(1, 10)
-	if few == 0 || many > few+5 { // the runtime's own come and go
-		t.Errorf("%d goroutines after %d sessions, %d after one", many, sessions, few)
-	}
+	assert.True(t, few != 0 && many <= few+5, "%d goroutines after %d sessions, %d after one", many, sessions, few) // the runtime's own come and go
 	assert.True(t, opened >= 10 && (engine != config.EngineGoroutines || held >= few+10), "10 sessions hold %d files and %d goroutines: leaks would not be seen", opened, held-few)
 }
 
@@ -305,6 +274,25 @@ func someSession(t *testing.T, server *servers.Server, addr string, i int) {
 // files counts the proxy's open files.
 func files(t *testing.T, p *harness.Proxy) int {
 	t.Helper()
-	entries := assert.Of(os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))).Must(t)
-	return len(entries)
+	return len(assert.Of(os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID()))).Must(t))
+}
+
+// TestSilence: a transaction whose client says nothing is rolled back by the server, its connection is
+// closed, and a pool goes on with another one without an error.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	p := harness.Start(t, harness.Spec{Config: harness.OneListener(server.Addr) + "limits: {transaction_timeout: 3s, idle_timeout: 4s}\n"})
+	pool := harness.Open(t, server.Config(db), p.Addr("a"))
+	pool.SetMaxOpenConns(1)
+	harness.MustExec(t, pool, "CREATE TABLE t (a INT)")
+	tx := assert.Of(pool.Begin()).Must(t)
+	assert.Of(tx.Exec("INSERT INTO t VALUES (1)")).Must(t)
+	waitLog(t, p, 0, `msg="limit reached".*limit=transaction_timeout.*ERROR 1927`)
+	assert.Of(tx.Exec("INSERT INTO t VALUES (2)")).Fails(t, "the transaction goes on", "")
+	_ = tx.Rollback() // its connection is gone
+	harness.Count(t, pool, "SELECT COUNT(*) FROM t")
+	waitLog(t, p, 0, `limit=idle_timeout`)
+	assert.Equal(t, "rows are there", harness.Count(t, pool, "SELECT COUNT(*) FROM t"), 0)
 }

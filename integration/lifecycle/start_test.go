@@ -15,15 +15,12 @@ import (
 	"idproxy/integration/harness"
 )
 
-// start runs idproxy to its end, which must come by itself, and returns its exit status and what it
-// printed.
+// start runs idproxy to its end, which must come by itself, and returns its exit status and what it printed.
 func start(t *testing.T, args ...string) (status int, out string) {
 	t.Helper()
-	program, err := harness.Build()
-	assert.Must(t, err)
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(assert.Of(harness.Build()).Must(t), args...)
 	cmd.Dir = t.TempDir()
-	out, err = output(t, cmd)
+	out, err := output(t, cmd)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), out
 	}
@@ -55,9 +52,7 @@ func TestCommandLine(t *testing.T) {
 		{"help", 0, "Run the proxy"},
 	} {
 		status, out := start(t, strings.Fields(tt.args)...)
-		if status != tt.status || !strings.Contains(out, tt.want) || strings.Contains(out, "goroutine ") {
-			t.Errorf("idproxy %s: status %d, want %d with %q:\n%s", tt.args, status, tt.status, tt.want, out)
-		}
+		assert.True(t, status == tt.status && strings.Contains(out, tt.want) && !strings.Contains(out, "goroutine "), "idproxy %s: status %d, want %d with %q:\n%s", tt.args, status, tt.status, tt.want, out)
 	}
 }
 
@@ -100,9 +95,7 @@ func TestBadConfigurations(t *testing.T) {
 		assert.Must(t, os.WriteFile(path, []byte(tt.text), 0o600))
 		for _, command := range []string{"serve", "check"} {
 			status, out := start(t, command, "--config", path)
-			if status != 1 || !regexp.MustCompile(tt.want).MatchString(out) || !strings.Contains(out, path) || strings.Contains(out, "goroutine ") {
-				t.Errorf("idproxy %s with\n%s: status %d, want 1 and %q:\n%s", command, tt.text, status, tt.want, out)
-			}
+			assert.True(t, status == 1 && regexp.MustCompile(tt.want).MatchString(out) && strings.Contains(out, path) && !strings.Contains(out, "goroutine "), "idproxy %s with\n%s: status %d, want 1 and %q:\n%s", command, tt.text, status, tt.want, out)
 		}
 	}
 }

@@ -39,13 +39,12 @@ type unlike struct {
 
 func newUnlike(t *testing.T, server *servers.Server) *unlike {
 	u := &unlike{T: t, server: server, root: makeAccounts(t, server), schema: harness.Database(t, server), dir: t.TempDir()}
-	assert.Of(u.root.Exec("CREATE TABLE " + u.schema + ".t (id BIGINT PRIMARY KEY, v VARCHAR(200) UNIQUE)")).Must(t)
+	harness.MustExec(t, u.root, "CREATE TABLE "+u.schema+".t (id BIGINT PRIMARY KEY, v VARCHAR(200) UNIQUE)")
 	own := func(name string) string { return filepath.Join(server.Dir, name) }
 	ca, cert := own("ca.pem"), own("client.pem")
 	u.tls = trust(t, ca)
 	u.mutual = u.tls.Clone()
-	pair := assert.Of(tls.LoadX509KeyPair(cert, own("client.key"))).Must(t)
-	u.mutual.Certificates = []tls.Certificate{pair}
+	u.mutual.Certificates = []tls.Certificate{assert.Of(tls.LoadX509KeyPair(cert, own("client.key"))).Must(t)}
 
 	out := map[string]string{
 		"plain":      fmt.Sprintf("upstream: %q, upstream_tls: {mode: disabled}", server.Addr),
@@ -77,18 +76,13 @@ func listener(in, out string) string {
 // forget has the server ask for passwords again.
 func (u *unlike) forget() {
 	u.Helper()
-	if _, err := u.root.Exec("FLUSH PRIVILEGES"); err != nil {
-		u.Fatal(err)
-	}
+	harness.MustExec(u.T, u.root, "FLUSH PRIVILEGES")
 }
 
 // config is how the driver logs in.
 func (u *unlike) config(user, in, out string) *mysql.Config {
 	c := u.server.Config(u.schema)
-	c.User, c.Passwd = user, replay.Password
-	if user == "a_empty" {
-		c.Passwd = ""
-	}
+	c.User, c.Passwd = user, passwordOf(user)
 	switch in {
 	case "unix":
 		c.Net, c.Addr = "unix", u.socket(out)
@@ -205,9 +199,7 @@ func (u *unlike) deny(user, in, out string) {
 		direct.Net, direct.Addr = "unix", u.server.Socket
 	}
 	got, want := understood(func() error { return ping(u.config(user, in, out)) }), understood(func() error { return ping(direct) })
-	if got == nil || want == nil || got.Error() != want.Error() {
-		u.Errorf("%s %s %s with a wrong password: %v, directly %v", user, in, out, got, want)
-	}
+	assert.True(u, got != nil && want != nil && got.Error() == want.Error(), "%s %s %s with a wrong password: %v, directly %v", user, in, out, got, want)
 }
 
 // TestUnlikeClients does the same with the servers' own clients: whose first word may be the
@@ -257,11 +249,7 @@ func (u *unlike) commandLine(user, in, out, value string, more ...string) error 
 	} else {
 		addr = u.proxy.Addr(listener(in, out))
 	}
-	password := replay.Password
-	if user == "a_empty" {
-		password = ""
-	}
-	args = append(args, "--user="+user, "--password="+password, "-N", "-e",
+	args = append(args, "--user="+user, "--password="+passwordOf(user), "-N", "-e",
 		fmt.Sprintf("INSERT INTO %[1]s.t (v) VALUES ('%[2]s'); SELECT LAST_INSERT_ID() = id, id >= 1000 FROM %[1]s.t WHERE v = '%[2]s'", u.schema, value))
 	for _, m := range more {
 		if m != "" {

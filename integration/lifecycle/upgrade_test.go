@@ -50,11 +50,7 @@ func (l *line) upgrade() {
 	l.t.Helper()
 	before := len(l.PIDs())
 	l.signal(syscall.SIGUSR2)
-	for deadline := time.Now().Add(2 * time.Minute); len(l.PIDs()) == before; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("no successor serves; the log:\n%s", l.LogTail(40))
-		}
-	}
+	assert.Until(l.t, "a successor serves", func() bool { return len(l.PIDs()) > before }, l.Log)
 }
 
 // ended waits until a process has.
@@ -224,10 +220,8 @@ func withFourSources(t *testing.T, server *servers.Server, more string) (db stri
 	direct = harness.Open(t, server.Config(db), server.Addr)
 	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT NOT NULL, file BIGINT NOT NULL, pooled BIGINT NOT NULL, fixed BIGINT NOT NULL, a VARCHAR(40) UNIQUE, KEY (id), KEY (file), KEY (pooled), KEY (fixed))")
 	config = harness.OneListener(server.Addr) + more + fmt.Sprintf(fourSources, harness.StoreDSN(server, kept), db)
-	program, err := harness.Build()
-	assert.Must(t, err)
-	out, err := exec.Command(program, "worker", "--config", harness.WriteConfig(t, config), "add", "64", "--new-pool").CombinedOutput() // else INSERTs would wait for it
-	assert.Must(t, err, "idproxy worker add", string(out))
+	out, err := harness.Command(t, "worker", "--config", harness.WriteConfig(t, config), "add", "64", "--new-pool") // else INSERTs would wait for it
+	assert.Must(t, err, "idproxy worker add", out)
 	return db, direct, config
 }
 
@@ -268,30 +262,23 @@ func TestUpgrade(t *testing.T) {
 		fmt.Sprintf("admin: {socket: 'unix:%s'}\nids: {redis: {listen: 'unix:%s'}, http: {listen: 'unix:%s'}}\n", socket("admin"), socket("redis"), socket("http"))
 	l := &line{harness.Start(t, harness.Spec{Dir: dir, Config: config}), t}
 	c := serveCustomers(t, server, db, l.Addr("a"), 64)
-	program := assert.Of(harness.Build()).Must(t)
 	upgrades := width.Of(4, 20)
 	for i := range upgrades {
 		before := c.done()
 		if i == 0 { // by the command
-			out, err := exec.Command(program, "upgrade", "--admin", "unix:"+socket("admin")).CombinedOutput()
-			assert.Must(t, err, "idproxy upgrade", string(out))
+			out, err := harness.Command(t, "upgrade", "--admin", "unix:"+socket("admin"))
+			assert.Must(t, err, "idproxy upgrade", out)
 		} else {
 			l.upgrade()
 		}
-		for deadline := time.Now().Add(2 * time.Minute); c.done() < before+500; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("clients do not go on: %v", c.failed)
-			}
-		}
+		waitCustomers(t, c, func() bool { return c.done() >= before+500 })
 		asksAll(t, server, socket)
 	}
 	for _, pid := range l.PIDs()[:upgrades] {
 		ended(t, pid) // the last one serves alone
 	}
 	before := c.done()
-	for deadline := time.Now().Add(2 * time.Minute); c.done() < before+500 && time.Now().Before(deadline); {
-		time.Sleep(20 * time.Millisecond)
-	}
+	waitCustomers(t, c, func() bool { return c.done() >= before+500 })
 	asksAll(t, server, socket)
 	c.end()
 	assert.True(t, c.count <= 0, "%d failed in %d upgrades: %v", c.count, upgrades, c.failed)
@@ -314,9 +301,7 @@ func asksAll(t *testing.T, server *servers.Server, socket func(string) string) {
 	cfg.Net, cfg.Addr = "unix", socket("u")
 	pool := harness.Open(t, cfg, "")
 	harness.MustExec(t, pool, "DO 1")
-	if err := pool.Close(); err != nil { // before idproxy closes its connection
-		t.Error(err)
-	}
+	assert.NoError(t, pool.Close()) // before idproxy closes its connection
 	for name, talk := range map[string][2]string{
 		"admin": {"GET /healthz HTTP/1.0\r\n\r\n", "HTTP/1.0 200"},
 		"http":  {"GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 "},
@@ -378,19 +363,14 @@ func TestUpgradeControls(t *testing.T) {
 
 func waitCustomers(t *testing.T, c *customers, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %d rows, %d failed", c.done(), c.failures())
-		}
-	}
+	assert.Until(t, "customers go on", ok, func() string { return fmt.Sprintf("%d rows, %d failed", c.done(), c.failures()) })
 }
 
 // TestUpgradeFails: a successor that does not come up leaves all as it was, and says why.
 func TestUpgradeFails(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
-	built, err := harness.BuildPlain()
-	assert.Must(t, err)
+	built := assert.Of(harness.BuildPlain()).Must(t)
 	binary := assert.Of(os.ReadFile(built)).Must(t)
 	dir := t.TempDir()
 	program, admin := filepath.Join(dir, "idproxy"), "unix:"+filepath.Join(dir, "admin")
@@ -438,17 +418,14 @@ func TestSystemd(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
 	dir := t.TempDir()
-	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
-	assert.Must(t, err)
+	told := assert.Of(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})).Must(t)
 	defer told.Close()
 	hears := func(want string) {
 		t.Helper()
 		b := make([]byte, 4096)
 		_ = told.SetReadDeadline(time.Now().Add(time.Minute)) // a socket has deadlines
 		n, err := told.Read(b)
-		if err != nil || !regexp.MustCompile("^("+want+")$").Match(b[:n]) {
-			t.Fatalf("systemd is told %q, %v; want %q", b[:n], err, want)
-		}
+		assert.MustTrue(t, err == nil && regexp.MustCompile("^("+want+")$").Match(b[:n]), "systemd is told %q, %v; want %q", b[:n], err, want)
 	}
 	tcp := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	local := assert.Of(net.Listen("unix", filepath.Join(dir, "u"))).Must(t)
@@ -491,8 +468,7 @@ func TestSystemd(t *testing.T) {
 	found := regexp.MustCompile(`msg="a successor serves" process\.pid=(\d+)`).FindStringSubmatch(string(text))
 	assert.MustTrue(t, found != nil && strings.Contains(string(text), `msg="a socket of systemd is of no listener" listen=`+spare.Addr().String()), "the log:\n%s", text)
 	ended(t, serving)
-	serving, err = strconv.Atoi(found[1])
-	assert.Must(t, err)
+	serving = assert.Of(strconv.Atoi(found[1])).Must(t)
 	assert.NoError(t, serves(server, tcp.Addr().String()))
 	assert.Must(t, syscall.Kill(serving, syscall.SIGTERM))
 	hears("STOPPING=1")

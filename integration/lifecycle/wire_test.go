@@ -2,16 +2,18 @@ package lifecycle
 
 import (
 	"context"
-	"database/sql"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 	"github.com/go-mysql-org/go-mysql/replication"
+	"github.com/google/go-cmp/cmp"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -38,26 +40,12 @@ func TestVanishingClient(t *testing.T) {
 			c := openRaw(t, server, p.Addr("a"))
 			assert.NoError(t, replay.Do(func() { cut(c) }), name)
 			c.Close()
-			if err := threadEnds(t.Context(), db, c.Greeting.Thread); err != nil {
-				t.Errorf("%s, client vanishes %s: %v", server.Kind, name, err)
-			}
+			assert.Until(t, fmt.Sprintf("%s has no connection of a client that vanishes %s", server.Kind, name), func() bool {
+				return harness.Count(t, db, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d", c.Greeting.Thread)) == 0
+			})
 		}
-		if err := serves(server, p.Addr("a")); err != nil {
-			t.Errorf("%s: %v", server.Kind, err)
-		}
+		assert.NoError(t, serves(server, p.Addr("a")), server.Kind)
 	}
-}
-
-// threadEnds waits until the server has no such connection any more.
-func threadEnds(ctx context.Context, db *sql.DB, thread uint32) error {
-	for range 9000 {
-		var n int
-		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?", thread).Scan(&n); err != nil || n == 0 {
-			return err
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return fmt.Errorf("connection %d is still there", thread)
 }
 
 // TestHalfClose stops sending behind a statement and still gets its reply.
@@ -66,16 +54,12 @@ func TestHalfClose(t *testing.T) {
 		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
 		for _, addr := range []string{server.Addr, p.Addr("a")} {
 			c := openRaw(t, server, addr)
-			if err := replay.Do(func() {
+			assert.NoError(t, replay.Do(func() {
 				c.SendQuery("SELECT SLEEP(0.3); SELECT REPEAT('x', 1000000)")
-				if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-					replay.Fail("half close: %w", err)
-				}
+				replay.Check(c.Conn.(*net.TCPConn).CloseWrite())
 				replay.Check(c.Result())
 				c.Drain()
-			}); err != nil {
-				t.Errorf("%s at %s: %v", server.Kind, addr, err)
-			}
+			}), server.Kind, "at", addr)
 		}
 	}
 }
@@ -86,23 +70,20 @@ func TestUnsolicited(t *testing.T) {
 	for _, server := range harness.Servers(t) {
 		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
 		db := harness.Open(t, server.Config(""), "")
+		kill := func(c *replay.Conn) { harness.MustExec(t, db, fmt.Sprintf("KILL %d", c.Greeting.Thread)) }
 		for name, run := range map[string]func(c *replay.Conn){
 			"wait_timeout": func(c *replay.Conn) {
 				c.Must("SET SESSION wait_timeout = 1")
 				c.Drain()
 			},
 			"killed while idle": func(c *replay.Conn) {
-				if _, err := db.Exec(fmt.Sprintf("KILL %d", c.Greeting.Thread)); err != nil {
-					replay.Fail("kill: %w", err)
-				}
+				kill(c)
 				c.Drain()
 			},
 			"killed in a statement": func(c *replay.Conn) {
 				c.SendQuery("SELECT SLEEP(30)")
-				replay.Check(running(t, db, "SLEEP(30)"))
-				if _, err := db.Exec(fmt.Sprintf("KILL %d", c.Greeting.Thread)); err != nil {
-					replay.Fail("kill: %w", err)
-				}
+				runs(t, db, "SLEEP(30)")
+				kill(c)
 				c.Drain()
 			},
 		} {
@@ -113,13 +94,10 @@ func TestUnsolicited(t *testing.T) {
 			cfg := replay.Config{Addr: server.Addr, User: servers.AppUser, Password: servers.AppPassword}
 			direct := replay.Run(cfg, s)
 			cfg.Addr = p.Addr("a")
-			if err := replay.Differ(direct, replay.Run(cfg, s)); err != nil {
-				t.Errorf("%s, %s: %v", server.Kind, name, err)
-			}
+			assert.NoError(t, replay.Differ(direct, replay.Run(cfg, s)), server.Kind, name)
 			if name == "wait_timeout" && server.Kind == servers.MySQL {
-				if b := direct.C.Got.Bytes(); len(b) < 60 || binary.LittleEndian.Uint16(lastFrame(b)[1:]) != 4031 {
-					t.Errorf("MySQL says %q when wait_timeout ends, want error 4031", b[max(0, len(b)-60):])
-				}
+				b := direct.C.Got.Bytes()
+				assert.True(t, len(b) >= 60 && binary.LittleEndian.Uint16(lastFrame(b)[1:]) == 4031, "MySQL says %q when wait_timeout ends, want error 4031", b[max(0, len(b)-60):])
 			}
 		}
 	}
@@ -139,25 +117,19 @@ func lastFrame(b []byte) []byte {
 // TestBinlogDump follows a server's binlog through the proxy, as a replica does, and compares the
 // bytes of a dump that ends with direct ones.
 func TestBinlogDump(t *testing.T) {
-	t.Parallel()
-	for _, kind := range kinds {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			server := private(t, kind)
-			p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
-			db := harness.Open(t, server.Config(""), "")
-			for _, text := range []string{"CREATE DATABASE b", "CREATE TABLE b.t (a INT, b LONGTEXT)", "INSERT INTO b.t VALUES (1, 'one'), (2, '" + strings.Repeat("x", 300000) + "')"} {
-				assert.Of(db.Exec(text)).Must(t)
-			}
-			cfg := replay.Config{Addr: server.Addr, User: servers.AppUser, Password: servers.AppPassword}
-			direct := replay.Run(cfg, replay.Session{Name: "dump", Run: dumpSession})
-			cfg.Addr = p.Addr("a")
-			assert.NoError(t, replay.Differ(direct, replay.Run(cfg, replay.Session{Name: "dump", Run: dumpSession})))
-			n := direct.C.Got.Len()
-			assert.True(t, n >= 300000, "the dump is of %d bytes", n)
-			follow(t, server, p.Addr("a"))
-		})
-	}
+	eachKind(t, func(t *testing.T, kind servers.Kind) {
+		server := private(t, kind)
+		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr)})
+		db := harness.Open(t, server.Config(""), "")
+		harness.MustExec(t, db, "CREATE DATABASE b", "CREATE TABLE b.t (a INT, b LONGTEXT)", "INSERT INTO b.t VALUES (1, 'one'), (2, '"+strings.Repeat("x", 300000)+"')")
+		cfg := replay.Config{Addr: server.Addr, User: servers.AppUser, Password: servers.AppPassword}
+		direct := replay.Run(cfg, replay.Session{Name: "dump", Run: dumpSession})
+		cfg.Addr = p.Addr("a")
+		assert.NoError(t, replay.Differ(direct, replay.Run(cfg, replay.Session{Name: "dump", Run: dumpSession})))
+		n := direct.C.Got.Len()
+		assert.True(t, n >= 300000, "the dump is of %d bytes", n)
+		follow(t, server, p.Addr("a"))
+	})
 }
 
 // dumpSession asks for the first binlog up to its end.
@@ -186,13 +158,78 @@ func follow(t *testing.T, server *servers.Server, addr string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	db := harness.Open(t, server.Config("b"), addr)
-	assert.Of(db.ExecContext(ctx, "SET GLOBAL binlog_format = 'ROW'")).Must(t)
-	fresh := harness.Open(t, server.Config("b"), addr)
-	assert.Of(fresh.ExecContext(ctx, "INSERT INTO t VALUES (3, 'written while it waits')")).Must(t)
+	harness.MustExec(t, db, "SET GLOBAL binlog_format = 'ROW'")
+	harness.MustExec(t, harness.Open(t, server.Config("b"), addr), "INSERT INTO t VALUES (3, 'written while it waits')")
 	for {
 		event := assert.Of(events.GetEvent(ctx)).Must(t, "the row does not come")
 		if rows, ok := event.Event.(*replication.RowsEvent); ok && fmt.Sprint(rows.Rows[0][0]) == "3" {
 			return
 		}
 	}
+}
+
+// TestGoMySQLBinlog has a replica of go-mysql's read, through the proxy, the rows that were inserted
+// through the proxy: it sees the ids that applications see, whichever way they sent the rows.
+func TestGoMySQLBinlog(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind servers.Kind) {
+		server := harness.StartServer(t, kind, servers.Options{Args: []string{"--log-bin=binlog", "--server-id=1", "--binlog-format=ROW"}})
+		db := harness.Database(t, server)
+		harness.MustExec(t, harness.Open(t, server.Config(db), ""), "CREATE TABLE orders (a VARCHAR(20), id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
+		addr := harness.StartProxy(t, harness.OneListener(server.Addr)+harness.OneRule(db+".orders")).Addr("a")
+		events := replicate(t, server, addr)
+		app := harness.Open(t, server.Config(db), addr)
+		var want []string
+		for _, insert := range []struct {
+			text string
+			args []any
+			rows []string
+		}{
+			{"INSERT INTO orders (a) VALUES ('text')", nil, []string{"text"}},
+			{"INSERT INTO orders (a) VALUES ('two'), ('rows')", nil, []string{"two", "rows"}},
+			{"INSERT INTO orders (a) VALUES (?)", []any{"prepared"}, []string{"prepared"}},
+			{"INSERT INTO orders (a) VALUES (?), (?)", []any{"both", "prepared"}, []string{"both", "prepared"}},
+			{"INSERT INTO orders (a, id) VALUES (?, ?)", []any{"explicit", 1 << 40}, []string{"explicit"}},
+			{"INSERT INTO orders (a, id) VALUES (?, ?)", []any{"given as NULL", nil}, []string{"given as NULL"}},
+		} {
+			result := assert.Of(app.Exec(insert.text, insert.args...)).Must(t, insert.text)
+			first := assert.Of(result.LastInsertId()).Must(t)
+			for i, row := range insert.rows {
+				want = append(want, fmt.Sprintf("%s %d", row, first+int64(i)))
+			}
+		}
+		assert.Equal(t, "rows (-as inserted, +in the binlog)", cmp.Diff(want, inserted(t, events, "orders", len(want))), "")
+	})
+}
+
+// replicate starts a replica at an address that leads to the server. It reads all binlogs.
+func replicate(t *testing.T, server *servers.Server, addr string) *replication.BinlogStreamer {
+	t.Helper()
+	host, text, err := net.SplitHostPort(addr)
+	assert.Must(t, err)
+	port := assert.Of(strconv.ParseUint(text, 10, 16)).Must(t)
+	syncer := replication.NewBinlogSyncer(replication.BinlogSyncerConfig{
+		ServerID: 78, Flavor: map[servers.Kind]string{servers.MariaDB: "mariadb", servers.MySQL: "mysql"}[server.Kind],
+		Host: host, Port: uint16(port), User: servers.AppUser, Password: servers.AppPassword,
+		VerifyChecksum: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(syncer.Close)
+	return assert.Of(syncer.StartSync(mysql.Position{Name: "binlog.000001", Pos: 4})).Must(t)
+}
+
+// inserted reads the binlog until n rows were inserted into the table.
+func inserted(t *testing.T, events *replication.BinlogStreamer, table string, n int) (rows []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for len(rows) < n {
+		event := assert.Of(events.GetEvent(ctx)).Must(t, fmt.Sprintf("after %q", rows))
+		written, ok := event.Event.(*replication.RowsEvent)
+		if !ok || string(written.Table.Table) != table {
+			continue
+		}
+		for _, row := range written.Rows {
+			rows = append(rows, fmt.Sprintf("%s %d", row...))
+		}
+	}
+	return rows
 }

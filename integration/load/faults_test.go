@@ -101,7 +101,7 @@ func TestLoadDataProtocol(t *testing.T) {
 func TestLoadDataMemory(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		db := harness.Database(t, s)
-		proxy := harness.Start(t, harness.Spec{Plain: true, Config: harness.Filling(s.Addr, "ids: {segment: {}}", fmt.Sprintf("{table: %s.*, column: id, source: ids}", db))})
+		proxy := harness.Start(t, harness.Spec{Plain: true, Config: harness.OneListenerWith(s.Addr, "ids: {segment: {}}", fmt.Sprintf("{table: %s.*, column: id, source: ids}", db))})
 		harness.NewLoader(t, s.Config(db), "").Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50))")
 		peak := func(lines, length int) int64 {
 			t.Helper()

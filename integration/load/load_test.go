@@ -29,7 +29,7 @@ type loadWorld struct {
 func newLoadWorld(t *testing.T, s *servers.Server) *loadWorld {
 	t.Helper()
 	w := &loadWorld{server: s, nativeDB: harness.Database(t, s), filledDB: harness.Database(t, s)}
-	w.proxy = harness.StartFilling(t, s.Addr, "ids: {segment: {start: 1000001}}", fmt.Sprintf(`{table: "%s.*", column: id, source: ids}`, w.filledDB))
+	w.proxy = harness.StartWith(t, s.Addr, "ids: {segment: {start: 1000001}}", fmt.Sprintf(`{table: "%s.*", column: id, source: ids}`, w.filledDB))
 	w.native = harness.NewLoader(t, s.Config(w.nativeDB), "")
 	w.filled = harness.NewLoader(t, s.Config(w.filledDB), w.proxy.Addr("a"))
 	return w

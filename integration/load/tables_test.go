@@ -96,7 +96,7 @@ func shownWithoutAlias(l *harness.Loader, statement, file string) string {
 func TestLoadDataColumns(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		db := harness.Database(t, s)
-		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}",
+		proxy := harness.StartWith(t, s.Addr, "ids: {segment: {key: ids}}, numbers: {segment: {key: numbers, start: 1000}}",
 			fmt.Sprintf("{table: %s.t, column: id, source: ids}, {table: %[1]s.t, column: nr, source: numbers}", db))
 		direct, l := harness.NewLoader(t, s.Config(db), ""), harness.NewLoader(t, s.Config(db), proxy.Addr("a"))
 		direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(50), nr INT NOT NULL)")

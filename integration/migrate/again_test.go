@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -32,17 +31,16 @@ type execer interface {
 // take inserts rows, and wants ids that were not given before.
 func (g *ids) take(db execer, rows int) (first int64) {
 	g.t.Helper()
-	r, err := db.Exec("INSERT INTO " + g.table + " (n) VALUES " + strings.TrimSuffix(strings.Repeat("(1),", rows), ","))
-	if err == nil {
-		first, err = r.LastInsertId()
-	}
-	assert.Must(g.t, err)
+	r := assert.Of(db.Exec("INSERT INTO " + g.table + " (n) VALUES " + strings.TrimSuffix(strings.Repeat("(1),", rows), ","))).Must(g.t)
+	first = assert.Of(r.LastInsertId()).Must(g.t)
 	for id := first; id < first+int64(rows); id++ {
 		assert.MustTrue(g.t, !g.seen[id], "id %d was given before", id)
 		g.seen[id] = true
 	}
 	return first
 }
+
+func (s *site) throughFirst(shard int) *sql.DB { return s.through(0, shard) }
 
 // through is a way through a proxy.
 func (s *site) through(proxy, shard int) *sql.DB {
@@ -59,16 +57,13 @@ func (g *ids) lose(db execer, rows int) {
 // hold keeps a table in a transaction, until that ends.
 func (s *site) hold(shard int, table string) *sql.Tx {
 	s.t.Helper()
-	return s.inUse(s.direct(shard, s.shop), table)
+	return s.inUse(s.around(shard), table)
 }
 
 func (s *site) inUse(db *sql.DB, table string) *sql.Tx {
 	s.t.Helper()
-	tx, err := db.BeginTx(s.t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted}) // no gap is locked
-	if err == nil {
-		_, err = tx.Exec("SELECT * FROM " + table + " WHERE id = 1 FOR UPDATE")
-	}
-	assert.Must(s.t, err)
+	tx := assert.Of(db.BeginTx(s.t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})).Must(s.t) // no gap is locked
+	assert.Of(tx.Exec("SELECT * FROM " + table + " WHERE id = 1 FOR UPDATE")).Must(s.t)
 	return tx
 }
 
@@ -87,23 +82,31 @@ func (s *site) start(args string) <-chan string {
 	return done
 }
 
-// during runs a step that waits for a table, where rows come and go meanwhile: more than a step allows for
-// unseen, so that it looks again; or one in the transaction that it waits for.
-func (g *ids) during(args string, shard int, many, last bool) {
+// Rows that come and go: more than a step allows for unseen, so that it looks again; one in the
+// transaction that it waits for.
+func (g *ids) manyGo(shard int, _ *sql.Tx) { g.lose(g.around(shard), 2000) }
+func (g *ids) lastGoes(_ int, tx *sql.Tx)  { g.lose(tx, 1) }
+
+// during runs a step that waits for a table, where rows come and go meanwhile.
+func (g *ids) during(args string, shard int, goes ...func(shard int, tx *sql.Tx)) {
 	g.t.Helper()
 	tx := g.hold(shard, g.table)
 	done := g.start(args)
-	g.waiting(shard, g.table)
-	if many {
-		g.lose(g.direct(shard, g.shop), 2000)
-	}
-	if last {
+	for _, rows := range goes {
 		g.waiting(shard, g.table)
-		g.lose(tx, 1)
+		rows(shard, tx)
 	}
 	g.commit(tx)
 	out := <-done
 	assert.MustTrue(g.t, strings.HasPrefix(out, "status 0\n"), "migrate %s: %s", args, out)
+}
+
+// onEach inserts rows on each shard.
+func (g *ids) onEach(way func(shard int) *sql.DB, rows int) {
+	g.t.Helper()
+	for i := range g.shards {
+		g.take(way(i), rows)
+	}
 }
 
 // forget removes the plan, so that the next step makes another one.
@@ -122,13 +125,8 @@ func (s *site) waiting(shard int, table string) {
 // time is over, and is run when it gets the table before.
 func (s *site) untilWaiting(shard int, table string, n int64) {
 	s.t.Helper()
-	db := s.direct(shard, "")
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
-		if harness.Count(s.t, db, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE `"+s.shop+"`.`"+table+"`%' AND STATE LIKE '%metadata lock%'") == n {
-			return
-		}
-	}
-	s.t.Fatalf("not %d wait for %s", n, table)
+	db, query := s.direct(shard, ""), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE `"+s.shop+"`.`"+table+"`%' AND STATE LIKE '%metadata lock%'"
+	assert.Until(s.t, fmt.Sprintf("%d wait for %s", n, table), func() bool { return harness.Count(s.t, db, query) == n })
 }
 
 // TestTableInUse: a table goes on while a step waits for it, and none of the ids that it gives then comes
@@ -137,22 +135,22 @@ func TestTableInUse(t *testing.T) {
 	t.Parallel()
 	for shard := range width.Of(1, 2) {
 		s := newSite(t, 10)
-		given, db := s.ids("events"), s.direct(shard, s.shop)
+		given, db := s.ids("events"), s.around(shard)
 		s.begin("observe")
-		given.during("--run lift", shard, true, true)
+		given.during("--run lift", shard, given.manyGo, given.lastGoes)
 		s.must("--run lift --back")
 		assert.LessOrEqual(t, "the counter stays at", s.counter(shard, "events"), 600_000)
 		given.lose(db, 10)
 		s.must("--run lift")
-		given.during("--run lift --back", shard, false, true)
+		given.during("--run lift --back", shard, given.lastGoes)
 		given.lose(db, 10)
 		s.must("--run lift")
-		given.during("--run lift --back", shard, true, false)
+		given.during("--run lift --back", shard, given.manyGo)
 		n := s.counter(shard, "events")
 		assert.True(t, n >= 1_000_000_000, "the counter is at %d, where the band was used", n)
 		given.lose(db, 10)
 		s.begin("lift", "enforce", "watch")
-		given.during("--run drop --force", shard, true, true)
+		given.during("--run drop --force", shard, given.manyGo, given.lastGoes)
 		s.must("--run drop --back")
 		given.lose(db, 10)
 	}
@@ -161,8 +159,7 @@ func TestTableInUse(t *testing.T) {
 // TestBatchInUse: the transaction that lift waits for brings more ids than lift allows for unseen.
 func TestBatchInUse(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("events")
 	s.begin("observe")
 	tx := s.hold(0, "events")
@@ -172,110 +169,94 @@ func TestBatchInUse(t *testing.T) {
 	s.commit(tx)
 	out := <-done
 	assert.MustTrue(t, strings.HasPrefix(out, "status 0\n"), "%v", out)
-	harness.MustExec(t, s.direct(0, s.shop), "DELETE FROM events WHERE id > 10")
+	harness.MustExec(t, s.around(0), "DELETE FROM events WHERE id > 10")
 	s.must("--run lift --back")
 	assert.LessOrEqual(t, "the counter stays at", s.counter(0, "events"), 500_000)
-	given.lose(s.direct(0, s.shop), 1)
+	given.lose(s.around(0), 1)
 }
 
 // TestTruncatedBand: what watch has seen of a band does not come again behind TRUNCATE.
 func TestTruncatedBand(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("events")
 	s.begin("observe", "lift", "enforce")
-	given.take(s.direct(0, s.shop), 5)
+	given.take(s.around(0), 5)
 	s.must("--run watch")
-	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
+	harness.MustExec(t, s.around(0), "TRUNCATE TABLE events")
 	s.refuses("--run watch", "not in its band", "run step lift")
 	s.must("--run lift", "1 of 6 counters were lifted")
-	given.take(s.direct(0, s.shop), 1)
+	given.take(s.around(0), 1)
 }
 
 // TestBackFromAbove: a counter that was above last before the plan does not go back there.
 func TestBackFromAbove(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("orders")
-	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE orders AUTO_INCREMENT = 2000000000")
+	harness.MustExec(t, s.around(0), "ALTER TABLE orders AUTO_INCREMENT = 2000000000")
 	s.begin("observe")
-	given.lose(s.direct(0, s.shop), 5)
+	given.lose(s.around(0), 5)
 	s.must("--run lift --force")
 	s.must("--run lift --back", "the counter of "+s.shop+".orders stays in its band, at 1000000000")
-	given.lose(s.direct(0, s.shop), 1)
+	given.lose(s.around(0), 1)
 
 	// It was in its band, as behind another plan.
 	s = newSite(t, 10)
 	given = s.ids("events")
 	s.begin("observe", "lift")
-	given.lose(s.direct(0, s.shop), 1)
+	given.lose(s.around(0), 1)
 	s.must("--run lift --back")
 	s.forget()
 	s.begin("observe")
-	given.lose(s.direct(0, s.shop), 5)
+	given.lose(s.around(0), 5)
 	s.must("--run lift")
-	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
+	harness.MustExec(t, s.around(0), "TRUNCATE TABLE events")
 	s.must("--run lift", "1 of 6 counters were lifted")
 	s.must("--run lift --back")
-	given.lose(s.direct(0, s.shop), 1)
+	given.lose(s.around(0), 1)
 }
 
 // TestBandsTurned: in the next plan each shard has the band again in which it counts, whatever the order in
 // which the table came to them.
 func TestBandsTurned(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("fresh")
 	const fresh = "CREATE TABLE fresh (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"
-	harness.MustExec(t, s.direct(1, s.shop), fresh)
+	harness.MustExec(t, s.around(1), fresh)
 	s.begin("observe", "lift", "enforce")
-	harness.MustExec(t, s.direct(0, s.shop), fresh)
+	harness.MustExec(t, s.around(0), fresh)
 	s.must("--run lift")
-	for i := range s.shards {
-		given.take(s.direct(i, s.shop), 2)
-	}
-	s.must("--run enforce --back")
-	s.must("--run lift --back")
+	given.onEach(s.around, 2)
+	s.back("enforce", "lift")
 	s.forget()
 	s.begin("observe", "lift", "enforce")
-	for i := range s.shards {
-		given.take(s.direct(i, s.shop), 2)
-	}
+	given.onEach(s.around, 2)
 }
 
 // TestOtherKey: a series that is kept elsewhere is another one.
 func TestOtherKey(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("events")
 	s.begin("observe", "lift", "enforce")
-	for i := range s.shards {
-		given.take(s.through(0, i), 1)
-	}
+	given.onEach(s.throughFirst, 1)
 	s.must("--run enforce --back")
-	for i := range s.proxies {
-		s.restart(i, strings.Replace(s.config, `key: "{schema}.{table}"`, `key: "new.{schema}.{table}"`, 1))
-	}
+	s.restartAll(strings.Replace(s.config, `key: "{schema}.{table}"`, `key: "new.{schema}.{table}"`, 1))
 	what := "the series of table " + s.shop + ".events was key " + s.shop + ".events in store main, and source ids has key new." + s.shop + ".events in store main"
 	s.refuses("--run lift", what)
 	s.refuses("--run lift --back", what)
 	s.must("--run lift --back --force", "the proxies have given ids")
 	for range 3 {
-		for i := range s.shards {
-			given.take(s.direct(i, s.shop), 1)
-		}
+		given.onEach(s.around, 1)
 	}
 }
 
 // TestBeyondLast: a series is not moved to where it has no ids, and that is an error before the proxies
 // enforce.
 func TestBeyondLast(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
-	db := s.direct(0, s.shop)
+	s := startSite(t)
+	db := s.around(0)
 	harness.MustExec(t, db, "INSERT INTO events (id, n) VALUES (950000000, 1)")
 	harness.MustExec(t, db, "DELETE FROM events WHERE id = 950000000")
 	s.begin("observe")
@@ -290,9 +271,8 @@ func TestBeyondLast(t *testing.T) {
 
 // TestKilledLift: what a step has seen of a counter before it took it elsewhere outlives a kill.
 func TestKilledLift(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
-	given, db := s.ids("orders"), s.direct(0, s.shop)
+	s := startSite(t)
+	given, db := s.ids("orders"), s.around(0)
 	s.begin("observe")
 	first, last := s.hold(0, "events"), s.hold(1, "orders")
 	c := s.command("--run", "lift")
@@ -314,19 +294,14 @@ func TestKilledLift(t *testing.T) {
 // TestBackApart: counters of shards do not go back to where the proxies are: they would all give the same
 // ids from there.
 func TestBackApart(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	s.begin("observe", "lift", "enforce")
 	given := s.ids("events")
-	for i := range s.shards {
-		given.take(s.through(0, i), 1)
-	}
+	given.onEach(s.throughFirst, 1)
 	s.must("--run enforce --back")
 	s.must("--run lift --back", "note: "+s.shop+".events: the proxies have given ids, and its counters stay where they are")
 	for range 5 {
-		for i := range s.shards {
-			given.take(s.direct(i, s.shop), 1)
-		}
+		given.onEach(s.around, 1)
 	}
 	// orders got none, and counts from where it was.
 	assert.LessOrEqual(t, "the counter of orders stays at", s.counter(0, "orders"), 10_000)
@@ -335,24 +310,21 @@ func TestBackApart(t *testing.T) {
 // TestNextPlan: a plan that comes behind another one gives no id of a band again, and none of where another
 // shard has counted.
 func TestNextPlan(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("events")
 	s.begin("observe", "lift")
-	given.lose(s.direct(0, s.shop), 1)
-	given.lose(s.direct(1, s.shop), 1)
+	given.lose(s.around(0), 1)
+	given.lose(s.around(1), 1)
 	s.must("--run lift --back", "shard shard1: the counter of "+s.shop+".events stays in its band, at 2000000001")
 	s.must("--run observe --back")
 	s.forget()
 	s.begin("observe", "lift")
-	given.lose(s.direct(0, s.shop), 1)
-	given.lose(s.direct(1, s.shop), 1)
+	given.lose(s.around(0), 1)
+	given.lose(s.around(1), 1)
 	// A third shard's table would make the bands narrower, and what the second has given is of another's.
 	s.must("--run lift --back")
 	s.forget()
-	for i := range s.proxies {
-		s.restart(i, strings.Replace(s.config, "last: 999999999", "last: 1999999", 1))
-	}
+	s.restartAll(strings.Replace(s.config, "last: 999999999", "last: 1999999", 1))
 	s.begin("observe")
 	s.refuses("--run lift", "shard shard1: the counter of "+s.shop+".events is at 2000000002, above last of source ids and outside of the shard's band", "step lift: NOT done")
 }
@@ -360,15 +332,14 @@ func TestNextPlan(t *testing.T) {
 // TestMingled: a counter that followed ids of a proxy is lifted, and the proxies do not go on with what it
 // may have given.
 func TestMingled(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("events")
 	s.begin("observe", "lift", "enforce")
 	s.must("--run watch")
-	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
+	harness.MustExec(t, s.around(0), "TRUNCATE TABLE events")
 	given.take(s.through(0, 0), 1)
 	for range 3 {
-		given.lose(s.direct(0, s.shop), 1)
+		given.lose(s.around(0), 1)
 	}
 	n := s.counter(0, "events")
 	assert.MustTrue(t, n >= 1_000_000 && n <= 1_000_100, "the counter is at %d: it did not follow", n)
@@ -385,17 +356,16 @@ func TestMingled(t *testing.T) {
 	for range 10 {
 		given.take(s.through(0, 0), 1)
 		given.take(s.through(1, 0), 1)
-		given.lose(s.direct(0, s.shop), 1)
+		given.lose(s.around(0), 1)
 	}
 }
 
 // TestMingledWhileWaiting: a counter comes among ids of a proxy behind the look at it.
 func TestMingledWhileWaiting(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("events")
 	s.begin("observe", "lift", "enforce")
-	proxy, own := s.through(0, 0), s.direct(0, s.shop)
+	proxy, own := s.through(0, 0), s.around(0)
 	proxy.SetMaxOpenConns(1)
 	given.take(proxy, 1) // the proxy knows the table
 	harness.MustExec(t, own, "TRUNCATE TABLE events")
@@ -409,9 +379,7 @@ func TestMingledWhileWaiting(t *testing.T) {
 	s.commit(around)
 	out := <-done
 	assert.True(t, strings.Contains(out, "the counter of "+s.shop+".events was at 1000002. Restart the proxy"), "%v", out)
-	for i := range s.proxies {
-		s.restart(i, s.config)
-	}
+	s.restartAll(s.config)
 	s.must("--run lift")
 	for range 5 {
 		given.take(s.through(0, 0), 1)
@@ -421,11 +389,10 @@ func TestMingledWhileWaiting(t *testing.T) {
 // TestMingledUpgrade: an upgrade leaves the process before it with the ids that it has in memory.
 func TestMingledUpgrade(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	given := s.ids("events")
 	s.begin("observe", "lift", "enforce")
-	proxy, own := s.through(0, 0), s.direct(0, s.shop)
+	proxy, own := s.through(0, 0), s.around(0)
 	proxy.SetMaxOpenConns(1)
 	harness.MustExec(t, own, "TRUNCATE TABLE events")
 	given.take(proxy, 1)
@@ -438,21 +405,19 @@ func TestMingledUpgrade(t *testing.T) {
 	s.refuses("--run lift", "was upgraded, and the process before it, which has sessions yet, may have ids")
 	s.commit(tx)
 	assert.Must(t, proxy.Close())
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		out, status := s.migrate("--run", "lift")
-		if status == 0 {
-			break
-		}
-		assert.MustTrue(t, time.Since(began) <= patience, "%v", out)
-	}
+	var out string
+	assert.Until(t, "lift succeeds", func() bool {
+		said, status := s.migrate("--run", "lift")
+		out = said
+		return status == 0
+	}, func() string { return out })
 	given.take(s.through(0, 0), 5)
 }
 
 // TestMingledFileStore: a store that the proxy holds alone is moved on while that is away.
 func TestMingledFileStore(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	before, after, _ := strings.Cut(s.config, "stores: ")
 	_, after, _ = strings.Cut(after, "\n")
 	s.config = before + fmt.Sprintf("stores: {main: {file: {dir: %q}}}\n", filepath.Join(t.TempDir(), "ids")) + after
@@ -461,9 +426,9 @@ func TestMingledFileStore(t *testing.T) {
 	s.restart(0, s.config)
 	given := s.ids("events")
 	s.begin("observe", "lift", "enforce")
-	harness.MustExec(t, s.direct(0, s.shop), "TRUNCATE TABLE events")
+	harness.MustExec(t, s.around(0), "TRUNCATE TABLE events")
 	given.take(s.through(0, 0), 1)
-	given.lose(s.direct(0, s.shop), 3)
+	given.lose(s.around(0), 3)
 	s.refuses("--run lift", "the series of "+s.shop+".events cannot be moved on", "Stop the proxies, run step lift, start them, and run it again")
 	s.refuses("--run lift", "the series of "+s.shop+".events cannot be moved on")
 	assert.Must(t, s.proxies[0].Stop(patience))
@@ -479,12 +444,9 @@ func TestMingledFileStore(t *testing.T) {
 
 // TestForwardedForm: what a rule forwards without an id is in nobody's way until the columns count no more.
 func TestForwardedForm(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	s.config = strings.Replace(s.config, "mode: {switch: migration}}", "mode: {switch: migration}, unsupported: forward}", 1)
-	for i := range s.proxies {
-		s.restart(i, s.config)
-	}
+	s.restartAll(s.config)
 	s.begin("observe")
 	db := s.through(0, 0)
 	const form = "INSERT INTO events (id, n) VALUES (NULLIF(1, 1), 1)"
@@ -503,18 +465,16 @@ func TestForwardedForm(t *testing.T) {
 // TestLaterWithoutCounter: a table that was made without AUTO_INCREMENT while the proxies fill it is named
 // before they stop.
 func TestLaterWithoutCounter(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
-	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE natural_ids (id INT PRIMARY KEY, n INT)")
+	s := startSite(t)
+	harness.MustExec(t, s.around(0), "CREATE TABLE natural_ids (id INT PRIMARY KEY, n INT)")
 	s.begin("observe", "lift", "enforce", "watch")
 	s.must("--run drop")
-	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE fresh (id INT PRIMARY KEY, n INT)")
-	harness.MustExec(t, s.direct(1, s.shop), "CREATE TABLE with_default (id INT NOT NULL DEFAULT 7, n INT)")
+	harness.MustExec(t, s.around(0), "CREATE TABLE fresh (id INT PRIMARY KEY, n INT)")
+	harness.MustExec(t, s.around(1), "CREATE TABLE with_default (id INT NOT NULL DEFAULT 7, n INT)")
 	s.ids("fresh").take(s.through(0, 0), 1)
-	s.must("--run drop --back")
-	s.must("--run watch --back")
+	s.back("drop", "watch")
 	s.refuses("--run enforce --back", "refused: shard shard0: "+s.shop+".fresh came later, and column id does not count", "step enforce: NOT done")
-	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE fresh MODIFY id INT AUTO_INCREMENT, AUTO_INCREMENT = 1000000000")
+	harness.MustExec(t, s.around(0), "ALTER TABLE fresh MODIFY id INT AUTO_INCREMENT, AUTO_INCREMENT = 1000000000")
 	s.refuses("--run enforce --back", "fresh came later, and its counter, at 1000000000, could meet ids", "step enforce: NOT done")
 	s.must("--run lift")
 	s.must("--run enforce --back", "step enforce: taken back")
@@ -522,12 +482,9 @@ func TestLaterWithoutCounter(t *testing.T) {
 
 // TestNoStart: a series that begins above the rows that are there then would give ids of rows that are gone.
 func TestNoStart(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	whole := s.config
-	for i := range s.proxies {
-		s.restart(i, strings.Replace(whole, "start: 1000000, ", "", 1))
-	}
+	s.restartAll(strings.Replace(whole, "start: 1000000, ", "", 1))
 	s.refuses("", "table "+s.shop+".events: source ids has no start", "set start: 600010, and reload all proxies")
 	assert.Of(os.Stat(s.plan)).Fails(t, "there is a plan", "")
 }
@@ -535,52 +492,38 @@ func TestNoStart(t *testing.T) {
 // TestListenersTurned: a plan knows its shards by each listener that leads to them.
 func TestListenersTurned(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	_, port, _ := strings.Cut(s.shards[0].Addr, ":")
 	other := fmt.Sprintf("  - {name: other, listen: 127.0.0.1:0, upstream: \"localhost:%s\", account: {user: app, password: app}}\n", port)
-	harness.MustExec(t, s.direct(0, s.shop), "CREATE TABLE natural_ids (id INT PRIMARY KEY, n INT)")
+	harness.MustExec(t, s.around(0), "CREATE TABLE natural_ids (id INT PRIMARY KEY, n INT)")
 	const first = "  - {name: shard0,"
-	for i := range s.proxies {
-		s.restart(i, strings.Replace(s.config, first, other+first, 1))
-	}
+	s.restartAll(strings.Replace(s.config, first, other+first, 1))
 	s.begin("observe", "lift")
-	for i := range s.proxies {
-		s.restart(i, strings.Replace(s.config, "stores: ", other+"stores: ", 1))
-	}
+	s.restartAll(strings.Replace(s.config, "stores: ", other+"stores: ", 1))
 	s.begin("enforce", "watch", "drop")
-	s.must("--run drop --back")
-	s.must("--run watch --back")
-	s.must("--run enforce --back")
-	for i := range s.proxies {
-		s.restart(i, s.config)
-	}
+	s.back("drop", "watch", "enforce")
+	s.restartAll(s.config)
 	s.refuses("--run watch", "shard other at localhost:"+port+" is gone")
 }
 
 // TestOtherEngine: a table that came to another engine behind the plan is altered as that one does it.
 func TestOtherEngine(t *testing.T) {
 	width.Wide(t, "it takes ten seconds")
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	s.begin("observe")
 	for i := range s.shards {
-		harness.MustExec(t, s.direct(i, s.shop), "ALTER TABLE events ENGINE = MyISAM")
+		harness.MustExec(t, s.around(i), "ALTER TABLE events ENGINE = MyISAM")
 	}
 	s.begin("lift", "enforce", "watch", "drop")
 	for i := range s.shards {
-		harness.MustExec(t, s.direct(i, s.shop), "ALTER TABLE events ENGINE = InnoDB")
+		harness.MustExec(t, s.around(i), "ALTER TABLE events ENGINE = InnoDB")
 	}
-	s.must("--run drop --back")
-	s.must("--run watch --back")
-	s.must("--run enforce --back")
-	s.must("--run lift --back")
+	s.back("drop", "watch", "enforce", "lift")
 }
 
 // TestWrongStep: a step that there is not is an error of whoever asks, and makes no plan.
 func TestWrongStep(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	for _, step := range []string{"leap", "9"} {
 		out, status := s.migrate("--run", step)
 		assert.True(t, status == 2 && strings.Contains(out, "there is no step"), "--run %s: status %d: %s", step, status, out)

@@ -41,12 +41,18 @@ type site struct {
 	config  string
 }
 
+// startSite is newSite for a test beside others, with ten rows a table.
+func startSite(t *testing.T) *site {
+	t.Helper()
+	t.Parallel()
+	return newSite(t, 10)
+}
+
 // newSite makes shards with rows. Those of the second have other ids than those of the first: whatever
 // comes twice later was given twice.
 func newSite(t *testing.T, rows int) *site {
 	t.Helper()
-	program := assert.Of(harness.Build()).Must(t)
-	s := &site{t: t, program: program, shards: harness.Servers(t), plan: filepath.Join(t.TempDir(), "plan.json")}
+	s := &site{t: t, program: assert.Of(harness.Build()).Must(t), shards: harness.Servers(t), plan: filepath.Join(t.TempDir(), "plan.json")}
 	s.shop = harness.Database(t, s.shards[0])
 	ids := harness.Database(t, s.shards[1])
 	for i := range s.shards {
@@ -55,7 +61,7 @@ func newSite(t *testing.T, rows int) *site {
 			harness.MustExec(t, db, "CREATE DATABASE IF NOT EXISTS "+s.shop)
 			t.Cleanup(func() { harness.MustExec(t, s.direct(i, ""), "DROP DATABASE "+s.shop) })
 		}
-		db = s.direct(i, s.shop)
+		db = s.around(i)
 		for name, columns := range tables {
 			harness.MustExec(t, db, fmt.Sprintf("CREATE TABLE %s (%s) AUTO_INCREMENT = %d", name, columns, 1+i*500_000))
 			for left := rows; left > 0; left -= 10_000 {
@@ -64,7 +70,7 @@ func newSite(t *testing.T, rows int) *site {
 		}
 	}
 	for i := range s.shards {
-		harness.MustExec(t, s.direct(i, s.shop), "ALTER TABLE items ADD COLUMN part_of INT, ADD CONSTRAINT part_of FOREIGN KEY (part_of) REFERENCES orders (id)")
+		harness.MustExec(t, s.around(i), "ALTER TABLE items ADD COLUMN part_of INT, ADD CONSTRAINT part_of FOREIGN KEY (part_of) REFERENCES orders (id)")
 	}
 	account := func(i int) string {
 		c := s.shards[i].Config("")
@@ -85,6 +91,9 @@ func (s *site) direct(shard int, db string) *sql.DB {
 	return harness.Open(s.t, s.shards[shard].Config(db), "")
 }
 
+// around is the way to the shop on a shard that passes by the proxies.
+func (s *site) around(shard int) *sql.DB { return s.direct(shard, s.shop) }
+
 // command is idproxy migrate with some arguments.
 func (s *site) command(args ...string) *exec.Cmd {
 	args = append([]string{"migrate", "--config", s.proxies[0].ConfigPath, "--plan", s.plan}, args...)
@@ -102,13 +111,10 @@ func (s *site) migrate(args ...string) (out string, status int) {
 	c := s.command(args...)
 	var text bytes.Buffer
 	c.Stdout, c.Stderr = &text, &text
-	err := c.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+	if err := c.Run(); c.ProcessState == nil {
 		s.t.Fatal(err)
-	} else if ok {
-		status = exit.ExitCode()
 	}
-	return text.String(), status
+	return text.String(), c.ProcessState.ExitCode()
 }
 
 // must runs it, and wants it to succeed and to say some words.
@@ -158,21 +164,28 @@ func (s *site) run() *application {
 	}
 	for i, listener := range []string{"shard0", "shard1"} {
 		for j, p := range s.proxies {
-			a.insert(fmt.Sprintf("proxy%d %s", j, listener), harness.Open(s.t, s.shards[i].Config(s.shop), p.Addr(listener)), false)
+			a.insert(fmt.Sprintf("proxy%d %s", j, listener), harness.Open(s.t, s.shards[i].Config(s.shop), p.Addr(listener)), throughProxy)
 		}
-		a.insert("around "+listener, s.direct(i, s.shop), true)
+		a.insert("around "+listener, s.around(i), aroundProxies)
 	}
 	return a
 }
 
+// way is how INSERTs reach a shard.
+type way int
+
+const (
+	throughProxy way = iota
+	aroundProxies
+)
+
 // insert inserts as text and prepared, over one connection at a time.
-func (a *application) insert(who string, db *sql.DB, around bool) {
+func (a *application) insert(who string, db *sql.DB, how way) {
 	db.SetMaxOpenConns(1)
 	db.SetConnMaxLifetime(time.Second) // as pools do, which see nothing of an upgrade then
 	prepared := map[string]*sql.Stmt{}
 	for name := range tables {
-		st := assert.Of(db.Prepare("INSERT INTO " + name + " (who, n) VALUES (?, ?)")).Must(a.t)
-		prepared[name] = st
+		prepared[name] = assert.Of(db.Prepare("INSERT INTO " + name + " (who, n) VALUES (?, ?)")).Must(a.t)
 	}
 	a.all.Go(func() {
 		for n := 0; ; n++ {
@@ -189,16 +202,16 @@ func (a *application) insert(who string, db *sql.DB, around bool) {
 				} else {
 					r, err = db.Exec(fmt.Sprintf("INSERT INTO %s (who, n) VALUES ('%s', %d)", name, who, n))
 				}
-				a.take(who, name, around, r, err)
+				a.take(who, name, how, r, err)
 			}
 		}
 	})
 }
 
-func (a *application) take(who, table string, around bool, r sql.Result, err error) {
+func (a *application) take(who, table string, how way, r sql.Result, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1364 && around && a.without.Load() {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1364 && how == aroundProxies && a.without.Load() {
 		a.refused.Add(1)
 		return
 	}
@@ -218,9 +231,7 @@ func (a *application) take(who, table string, around bool, r sql.Result, err err
 func (a *application) more(n uint64) {
 	a.t.Helper()
 	from := a.done.Load()
-	for began := time.Now(); a.done.Load() < from+n; time.Sleep(10 * time.Millisecond) {
-		assert.MustTrue(a.t, time.Since(began) <= patience, "%d INSERTs in %v", a.done.Load()-from, patience)
-	}
+	assert.Until(a.t, fmt.Sprintf("%d INSERTs more", n), func() bool { return a.done.Load() >= from+n }, func() string { return fmt.Sprint(a.done.Load()-from, " came") })
 }
 
 // end stops the application, and compares what it was told with all rows of both shards.
@@ -234,7 +245,7 @@ func (a *application) end(rows int) {
 	for name := range tables {
 		all, twice, found := map[int64]bool{}, 0, 0
 		for i := range a.shards {
-			list := assert.Of(a.direct(i, a.shop).Query("SELECT id, who FROM " + name)).Must(a.t)
+			list := assert.Of(a.around(i).Query("SELECT id, who FROM " + name)).Must(a.t)
 			for list.Next() {
 				var id int64
 				var who string
@@ -248,10 +259,9 @@ func (a *application) end(rows int) {
 			}
 			assert.Must(a.t, errors.Join(list.Err(), list.Close()))
 		}
-		if want := len(a.given[name]) + 2*rows; twice > 0 || found != len(a.given[name]) || len(all) != want {
-			a.t.Errorf("%s: %d ids, want %d; %d twice; %d rows as the application was told, want %d", name, len(all), want, twice, found, len(a.given[name]))
-		}
-		a.t.Logf("%s: %d ids, none twice; %d were inserted meanwhile", name, len(all), len(a.given[name]))
+		given, want := len(a.given[name]), len(a.given[name])+2*rows
+		assert.True(a.t, twice == 0 && found == given && len(all) == want, "%s: %d ids, want %d; %d twice; %d rows as the application was told, want %d", name, len(all), want, twice, found, given)
+		a.t.Logf("%s: %d ids, none twice; %d were inserted meanwhile", name, len(all), given)
 	}
 	a.t.Logf("%d INSERTs, %d refused as announced", a.done.Load(), a.refused.Load())
 }
@@ -297,18 +307,15 @@ func TestMove(t *testing.T) {
 // TestMoveHindered: a step that was killed is run again, a table that somebody uses is waited for, and
 // nothing is run where something else is there than the plan says.
 func TestMoveHindered(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	s.must("")
 	s.must("--run observe")
 	// Killed in the middle: the last table is in use.
-	held := s.direct(1, s.shop)
-	tx := assert.Of(held.Begin()).Must(t)
+	tx := assert.Of(s.around(1).Begin()).Must(t)
 	assert.Of(tx.Exec("SELECT * FROM orders")).Must(t)
-	harness.MustExec(t, s.direct(0, ""), "CREATE USER weak"+s.shop+" IDENTIFIED BY 'weak'")
-	harness.MustExec(t, s.direct(0, ""), "GRANT SELECT ON *.* TO weak"+s.shop)
-	harness.MustExec(t, s.direct(1, ""), "CREATE USER weak"+s.shop+" IDENTIFIED BY 'weak'")
-	harness.MustExec(t, s.direct(1, ""), "GRANT SELECT ON *.* TO weak"+s.shop)
+	for i := range s.shards {
+		harness.MustExec(t, s.direct(i, ""), "CREATE USER weak"+s.shop+" IDENTIFIED BY 'weak'", "GRANT SELECT ON *.* TO weak"+s.shop)
+	}
 	password := filepath.Join(t.TempDir(), "password")
 	assert.Must(t, os.WriteFile(password, []byte("weak\n"), 0o600))
 	s.refuses("--run lift --account weak"+s.shop+" --password-file "+password, "needs ALTER, CREATE and INSERT")
@@ -316,8 +323,7 @@ func TestMoveHindered(t *testing.T) {
 	assert.Must(t, c.Start())
 	s.waiting(1, "orders")
 	assert.Must(t, c.Process.Kill())
-	err := c.Wait()
-	assert.MustTrue(t, err != nil, "it was not killed in the step")
+	assert.MustTrue(t, c.Wait() != nil, "it was not killed in the step")
 	s.must("", "2 lift     pending")
 	n := s.counter(0, "orders")
 	assert.MustTrue(t, n >= 1_000_000_000, "no counter is lifted, that of orders is at %d", n)
@@ -326,13 +332,13 @@ func TestMoveHindered(t *testing.T) {
 	s.must("--run lift", "1 of 6 counters were lifted")
 	assert.Equal(t, "the counter is at", s.counter(1, "orders"), 1_500_000_000)
 	// A counter that somebody set back, and a row where the proxies will give ids.
-	harness.MustExec(t, s.direct(0, s.shop), "ALTER TABLE orders AUTO_INCREMENT = 1")
-	harness.MustExec(t, s.direct(1, s.shop), "INSERT INTO events (id) VALUES (1000005)")
+	harness.MustExec(t, s.around(0), "ALTER TABLE orders AUTO_INCREMENT = 1")
+	harness.MustExec(t, s.around(1), "INSERT INTO events (id) VALUES (1000005)")
 	s.refuses("--run enforce", "the counter of "+s.shop+".orders is at 11", "events holds id 1000005", "step enforce: NOT done")
-	harness.MustExec(t, s.direct(1, s.shop), "DELETE FROM events WHERE id = 1000005")
+	harness.MustExec(t, s.around(1), "DELETE FROM events WHERE id = 1000005")
 	s.must("--run lift", "1 of 6")
 	// Another table, another column, another configuration.
-	db := s.direct(0, s.shop)
+	db := s.around(0)
 	harness.MustExec(t, db, "CREATE TABLE late (id INT AUTO_INCREMENT PRIMARY KEY)")
 	s.must("", "note: new in the plan: "+s.shop+".late", "2 lift     pending")
 	s.refuses("--run enforce", "tables that are new are in the plan now, "+s.shop+".late: run step lift again first")
@@ -352,22 +358,19 @@ func TestMoveHindered(t *testing.T) {
 	s.refuses("--run enforce", "are others than those of", "step enforce: NOT done")
 	s.reload(1, s.config)
 	// A statement that would be refused, and a proxy that is away.
-	through := harness.Open(t, s.shards[0].Config(s.shop), s.proxies[0].Addr("shard0"))
-	harness.MustExec(t, through, "INSERT INTO orders (id) VALUES ((SELECT 777))")
+	harness.MustExec(t, s.through(0, 0), "INSERT INTO orders (id) VALUES ((SELECT 777))")
 	s.must("--run observe", "warning: would be refused", "(SELECT ?)")
 	s.refuses("--run enforce", "refused: would be refused", "step enforce: NOT done")
 	data := assert.Of(os.ReadFile(s.plan)).Must(t)
 	assert.True(t, !strings.Contains(string(data), servers.AppPassword+`"`), "the plan has a password: %s", data)
 	assert.Must(t, s.proxies[1].Stop(patience))
 	s.refuses("--run enforce", "is idproxy running", "step enforce: NOT done")
-	at := s.proxies[0].stands(t, "observe")
-	assert.True(t, at.Version == 1, "the switch was turned: %+v", at)
+	assert.Equal(t, "the switch stands at version", s.proxies[0].stands(t, "observe").Version, 1)
 	// A proxy that watches another store does not hear the switch: no proxy gives ids.
 	other := harness.StoreDSN(s.shards[1], harness.Database(t, s.shards[1]))
 	startProxyIn(t, s.proxies[1].Dir, regexp.MustCompile(`dsn: "[^"]*"`).ReplaceAllString(s.config, fmt.Sprintf("dsn: %q", other)))
 	s.refuses("--run enforce --force", "has the switch at observe, not at prepare", "the switch is at observe again", "step enforce: NOT done")
-	at = s.proxies[0].stands(t, "observe")
-	assert.True(t, at.Version == 3, "the switch stands at %+v", at)
+	assert.Equal(t, "the switch stands at version", s.proxies[0].stands(t, "observe").Version, 3)
 	assert.Must(t, os.WriteFile(s.plan, data[:len(data)/2], 0o600))
 	s.refuses("", "cannot be read")
 }
@@ -384,11 +387,9 @@ func (s *site) reload(proxy int, config string) {
 func (s *site) counter(shard int, table string) (n int64) {
 	s.t.Helper()
 	var name, text string
-	assert.Must(s.t, s.direct(shard, s.shop).QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &text))
+	assert.Must(s.t, s.around(shard).QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &text))
 	_, after, _ := strings.Cut(text, "AUTO_INCREMENT=")
-	if _, err := fmt.Sscan(after, &n); err != nil {
-		s.t.Fatalf("%v of %s", err, text)
-	}
+	assert.Of(fmt.Sscan(after, &n)).Must(s.t, text)
 	return n
 }
 
@@ -407,8 +408,8 @@ func TestManyTables(t *testing.T) {
 		db := harness.Open(t, server.Config(shop), "")
 		for j := range n {
 			kind := []string{"INT", "BIGINT", "INT UNSIGNED"}[j%3]
-			harness.MustExec(t, db, fmt.Sprintf("CREATE TABLE t%d (id %s AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = %d", j, kind, 1+j*1000))
-			harness.MustExec(t, db, fmt.Sprintf("INSERT INTO t%d (a) VALUES (1), (2)", j))
+			harness.MustExec(t, db, fmt.Sprintf("CREATE TABLE t%d (id %s AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = %d", j, kind, 1+j*1000),
+				fmt.Sprintf("INSERT INTO t%d (a) VALUES (1), (2)", j))
 		}
 		args = append(args, "--server", fmt.Sprintf("shard%d=%s", i, server.Addr))
 	}
@@ -446,3 +447,5 @@ func TestManyTables(t *testing.T) {
 	}
 	t.Logf("%d tables on two shards: init %v", n, written.Sub(began).Round(time.Millisecond))
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"database/sql"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,19 +33,18 @@ var oddTables = map[string]string{
 // TestOddTables walks such tables there and back. A name for which no series can be made is refused
 // before anything is done.
 func TestOddTables(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, 10)
+	s := startSite(t)
 	names := map[int][]string{}
 	for i, server := range s.shards {
 		for _, name := range slices.Sorted(maps.Keys(oddTables)) {
 			lacks := name == "alone" && i == 1 || name == "versioned" && server.Kind == servers.MySQL
 			if !lacks && (width.Matrix() || len(names[i])%4 == 0 || name == "memory" || name == "versioned" || name == "partitioned") {
-				harness.MustExec(t, s.direct(i, s.shop), "CREATE TABLE "+name+" "+oddTables[name])
+				harness.MustExec(t, s.around(i), "CREATE TABLE "+name+" "+oddTables[name])
 				names[i] = append(names[i], name)
 			}
 		}
 	}
-	db := s.direct(0, s.shop)
+	db := s.around(0)
 	for _, name := range []string{"`two words`", "`Größe`"} {
 		harness.MustExec(t, db, "CREATE TABLE "+name+" (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
 		s.refuses("", strings.Trim(name, "`"), "is not of ASCII letters")
@@ -56,9 +54,9 @@ func TestOddTables(t *testing.T) {
 	insert := func(when string, through, around func(id int64) bool) {
 		t.Helper()
 		for i := range s.shards {
-			proxy := harness.Open(t, s.shards[i].Config(s.shop), s.proxies[i].Addr(fmt.Sprintf("shard%d", i)))
+			proxy := s.through(i, i)
 			for _, name := range names[i] {
-				for way, db := range map[string]*sql.DB{"through": proxy, "around": s.direct(i, s.shop)} {
+				for way, db := range map[string]*sql.DB{"through": proxy, "around": s.around(i)} {
 					r, err := db.Exec("INSERT INTO " + name + " (a) VALUES (1)")
 					if way == "around" && around == nil {
 						harness.WantError(t, err, 1364)
@@ -78,19 +76,15 @@ func TestOddTables(t *testing.T) {
 	own := func(id int64) bool { return id < 1000 }
 	given := func(id int64) bool { return id >= 1_000_000 && id < 999_999_999 }
 	banded := func(id int64) bool { return id >= 1_000_000_000 }
-	s.must("")
-	s.must("--run observe")
+	s.begin("observe")
 	insert("observed", own, own)
-	s.must("--run lift")
-	s.must("--run enforce")
+	s.steps("lift", "enforce")
 	insert("enforced", given, banded)
-	s.must("--run watch")
-	s.must("--run drop")
+	s.steps("watch", "drop")
 	insert("dropped", given, nil)
 	s.must("--run drop --back")
 	insert("counting again", given, banded)
-	s.must("--run watch --back")
-	s.must("--run enforce --back")
+	s.back("watch", "enforce")
 	insert("observed again", banded, banded)
 	s.must("--run lift --back")
 }

@@ -12,6 +12,7 @@ import (
 	"idproxy/cmd/idproxy/store"
 	"idproxy/cmd/idproxy/switches"
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/file"
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -21,7 +22,7 @@ import (
 )
 
 // patience is for what takes a second on a machine without other work.
-const patience = time.Minute
+const patience = assert.Patience
 
 // watched is a proxy and its admin listener.
 type watched struct {
@@ -48,22 +49,24 @@ func adminIn(dir string) string { return "admin: {socket: unix:" + dir + "/admin
 // stands waits until a proxy has a switch in some state.
 func (w watched) stands(t *testing.T, state string) monitor.Switch {
 	t.Helper()
-	var last any
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
-		s, err := w.admin.State(t.Context())
-		if err == nil && len(s.Switches) == 1 && s.Switches[0].State == state {
-			return s.Switches[0]
-		}
-		last = fmt.Sprint(s.Switches, err)
-	}
-	t.Fatalf("the switch is not at %s: %v", state, last)
-	return monitor.Switch{}
+	var s monitor.State
+	var err error
+	assert.Until(t, "the switch is at "+state, func() bool {
+		s, err = w.admin.State(t.Context())
+		return err == nil && len(s.Switches) == 1 && s.Switches[0].State == state
+	}, func() string { return fmt.Sprint(s.Switches, err) })
+	return s.Switches[0]
+}
+
+// setSwitch turns the switch in a store.
+func setSwitch(t *testing.T, notes idsource.Notes, state string) switches.Switch {
+	t.Helper()
+	return assert.Of(switches.Set(t.Context(), notes, "migration", state, "test", 0)).Must(t)
 }
 
 func insertOne(t *testing.T, db *sql.DB) int64 {
 	t.Helper()
-	id := assert.Of(harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)").LastInsertId()).Must(t)
-	return id
+	return assert.Of(harness.MustExec(t, db, "INSERT INTO t (a) VALUES (1)").LastInsertId()).Must(t)
 }
 
 // TestSwitch: two proxies that share a store turn together, and say so; a switch that was never turned
@@ -99,8 +102,7 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	a.stands(t, switches.Observe)
 	b.stands(t, switches.Observe)
 	for i, through := range []*sql.DB{throughA, throughB} {
-		id := insertOne(t, through)
-		assert.True(t, id == int64(1000000+i), "id %d while proxies observe", id)
+		assert.Equal(t, "the id while proxies observe", insertOne(t, through), int64(1000000+i))
 	}
 	cfg := assert.Of(config.Load(a.ConfigPath)).Must(t)
 	stores := store.Opened{}
@@ -108,22 +110,18 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	st := assert.Of(stores.Get(cfg.Store("main"))).Must(t)
 	turn := func(state string) {
 		t.Helper()
-		said := assert.Of(switches.Set(t.Context(), st.Notes, "migration", state, "test", 0)).Must(t)
+		said := setSwitch(t, st.Notes, state)
 		one, other := a.stands(t, state), b.stands(t, state)
 		assert.True(t, one.Version == said.Version && other.Version == said.Version, "versions %d and %d, not %d", one.Version, other.Version, said.Version)
 		t.Logf("%s: the proxies turned %v apart", state, one.Since.Sub(other.Since).Abs())
 	}
 	turn(switches.Prepare)
-	id := insertOne(t, throughA)
-	assert.True(t, id == 1000002, "id %d while proxies prepare", id)
+	assert.Equal(t, "the id while proxies prepare", insertOne(t, throughA), 1000002)
 	turn(switches.Enforce)
-	id = insertOne(t, throughA)
-	assert.True(t, id == 5000, "id %d of one proxy that enforces", id)
-	id = insertOne(t, throughB)
-	assert.True(t, id == 6000, "id %d of the other proxy that enforces", id)
+	assert.Equal(t, "the id of one proxy that enforces", insertOne(t, throughA), 5000)
+	assert.Equal(t, "the id of the other proxy that enforces", insertOne(t, throughB), 6000)
 	turn(switches.Observe)
-	id = insertOne(t, throughB)
-	assert.True(t, id == 1000003, "id %d when both observe again", id)
+	assert.Equal(t, "the id when both observe again", insertOne(t, throughB), 1000003)
 }
 
 // TestSwitchTurnsDuringStart: a switch that turns all the time does so between a start's first look and its
@@ -157,9 +155,7 @@ rules: [{table: no.such, column: id, source: ids, mode: {switch: migration}}]
 		p := startProxyIn(t, dir, text)
 		close(started)
 		said := <-turned
-		for began := time.Now(); p.stands(t, said.State).Version != said.Version; time.Sleep(20 * time.Millisecond) {
-			assert.MustTrue(t, time.Since(began) <= patience, "the proxy never heard of version %d", said.Version)
-		}
+		assert.Until(t, "the proxy hears of the last turn", func() bool { return p.stands(t, said.State).Version == said.Version })
 		assert.NoError(t, p.Stop(patience))
 	}
 }
@@ -180,45 +176,31 @@ rules: [{table: %s.t, column: id, source: ids, mode: {switch: migration}}]
 	p := startProxy(t, text)
 	through := harness.Open(t, server.Config(shop), p.Addr("a"))
 	path := filepath.Join(p.Dir, "ids")
-	st, err := file.New(file.Config{Dir: path})
-	assert.Must(t, err)
+	st := assert.Of(file.New(file.Config{Dir: path})).Must(t)
 	defer st.Close()
 	notes := filepath.Join(path, "notes")
 	p.stands(t, switches.Observe)
-	assert.Of(switches.Set(t.Context(), st.Notes(), "migration", switches.Observe, "test", 0)).Must(t)
+	setSwitch(t, st.Notes(), switches.Observe)
 	before := assert.Of(os.ReadFile(notes)).Must(t)
-	assert.Of(switches.Set(t.Context(), st.Notes(), "migration", switches.Enforce, "test", 0)).Must(t)
+	setSwitch(t, st.Notes(), switches.Enforce)
 	p.stands(t, switches.Enforce)
-	problem := func(word string) {
-		t.Helper()
-		for began := time.Now(); time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
-			s := p.stands(t, switches.Enforce)
-			if strings.Contains(s.Problem, word) {
-				return
-			}
-		}
-		t.Errorf("nobody says %q of the switch", word)
-	}
 	for word, content := range map[string][]byte{"damaged": []byte("none"), "went back": before} {
 		assert.Must(t, os.WriteFile(notes, content, 0o600))
-		problem(word)
+		assert.Until(t, "the switch is "+word, func() bool { return strings.Contains(p.stands(t, switches.Enforce).Problem, word) })
 		id := insertOne(t, through)
 		assert.True(t, id >= 5000 && id <= 5001, "%s: id %d", word, id)
 	}
 	assert.Must(t, os.WriteFile(notes, []byte("none"), 0o600))
 	other := startProxy(t, strings.Replace(text, "dir: ids", "dir: "+path, 1))
 	late := harness.Open(t, server.Config(shop), other.Addr("a"))
-	_, err = late.Exec("INSERT INTO t (a) VALUES (1)")
+	_, err := late.Exec("INSERT INTO t (a) VALUES (1)")
 	harness.WantError(t, err, 1467, "not ready", "switch migration")
-	if s, err := other.admin.State(t.Context()); err != nil {
-		t.Error(err)
-	} else if ready, err := s.Ready(""); err != nil || ready.Ready || s.Rules[0].Mode != "unknown" {
-		t.Errorf("it is ready, or its mode known: %+v, %v, %+v", ready, err, s.Rules)
-	}
+	s := assert.Of(other.admin.State(t.Context())).Must(t)
+	ready, err := s.Ready("")
+	assert.True(t, err == nil && !ready.Ready && s.Rules[0].Mode == "unknown", "it is ready, or its mode known: %+v, %v, %+v", ready, err, s.Rules)
 	assert.Must(t, os.WriteFile(notes, before, 0o600))
 	other.stands(t, switches.Observe)
-	id := insertOne(t, late)
-	assert.True(t, id == 1000000, "id %d where the switch is heard of", id)
+	assert.Equal(t, "the id where the switch is heard of", insertOne(t, late), 1000000)
 }
 
 // TestCountersMeet: an INSERT around a proxy that gives ids takes one of them, unless the server's own
@@ -251,14 +233,50 @@ rules: [{table: %[1]s.ended, column: id, source: ended}, {table: %[1]s.bounded, 
 		insert := "INSERT INTO " + name + " (a) VALUES (1)"
 		harness.MustExec(t, through, insert)
 		harness.MustExec(t, db, insert)
-		if _, err := through.Exec(insert); name == "lifted" && err != nil {
-			t.Error(err)
-		} else if name == "meets" {
+		if _, err := through.Exec(insert); name == "lifted" {
+			assert.NoError(t, err)
+		} else {
 			harness.WantError(t, err, 1062)
 		}
 	}
 	for name, want := range map[string]int64{"bounded": 71, "unbounded": 1000001} {
 		harness.MustExec(t, db, "INSERT INTO "+name+" (id) VALUES (70), (1000000)")
 		assert.Of(harness.MustExec(t, through, "INSERT INTO "+name+" (a) VALUES (1)").LastInsertId()).Equal(t, name+": id", want)
+	}
+}
+
+// TestCountersOutliveServer: a counter that was lifted stays where it is when its server is killed, on
+// tables in parts and of MyISAM, too, and where auto_increment_increment is not 1.
+func TestCountersOutliveServer(t *testing.T) {
+	width.Wide(t, "it starts servers of its own")
+	t.Parallel()
+	const band = 1_000_000_000
+	for name, start := range map[string]func() (*servers.Server, error){
+		"MariaDB": func() (*servers.Server, error) { return servers.StartMariaDB(t.Context(), servers.Options{}) },
+		"MariaDB 11.8": func() (*servers.Server, error) {
+			return servers.StartMariaDB(t.Context(), servers.Options{Newer: true})
+		},
+		"MySQL": func() (*servers.Server, error) { return servers.StartMySQL(t.Context(), servers.Options{}) },
+	} {
+		s := assert.Of(start()).Must(t)
+		tables := map[string]string{"plain": "", "parts": " PARTITION BY HASH (id) PARTITIONS 4", "isam": " ENGINE=MyISAM"}
+		db := harness.Open(t, s.Config(""), "")
+		harness.MustExec(t, db, "CREATE DATABASE shop")
+		for table, more := range tables {
+			harness.MustExec(t, db, "CREATE TABLE shop."+table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"+more,
+				"INSERT INTO shop."+table+" (a) VALUES (1), (2), (3)", "ALTER TABLE shop."+table+" AUTO_INCREMENT = 1000000000")
+		}
+		for range 2 { // the second time without a row above
+			assert.Must(t, s.Kill())
+			assert.Must(t, s.Start(t.Context()))
+			harness.MustExec(t, harness.Open(t, s.Config(""), ""), "SET GLOBAL auto_increment_increment = 3, GLOBAL auto_increment_offset = 2")
+			db := harness.Open(t, s.Config("shop"), "")
+			for table := range tables {
+				id, err := harness.MustExec(t, db, "INSERT INTO "+table+" (a) VALUES (4)").LastInsertId()
+				assert.True(t, err == nil && id >= band && id <= band+100, "%s: id %d of %s, %v", name, id, table, err)
+				harness.MustExec(t, db, "DELETE FROM "+table+" WHERE a = 4")
+			}
+		}
+		assert.NoError(t, s.Stop())
 	}
 }

@@ -15,14 +15,6 @@ import (
 	"idproxy/integration/harness"
 )
 
-// eventually waits until a question is answered with yes.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(faultTime); !is(); time.Sleep(50 * time.Millisecond) {
-		assert.MustTrue(t, !time.Now().After(deadline), "never: %s", what)
-	}
-}
-
 // TestAccountDenied: a wrong password of the listener's account, with which no table gets a first id,
 // sends clients away while there is nothing that goes on, and is a finding where there is.
 func TestAccountDenied(t *testing.T) {
@@ -30,12 +22,9 @@ func TestAccountDenied(t *testing.T) {
 	db := harness.Database(t, server)
 	root := harness.Open(t, server.Config(""), "")
 	user := "asks_" + db
-	harness.MustExec(t, root, "CREATE USER '"+user+"'@'%' IDENTIFIED BY 'first'")
 	t.Cleanup(func() { harness.MustExec(t, root, "DROP USER '"+user+"'@'%'") })
-	harness.MustExec(t, root, "GRANT SELECT ON "+db+".* TO '"+user+"'@'%'")
-	for _, table := range []string{"orders", "events"} {
-		harness.MustExec(t, root, "CREATE TABLE "+db+"."+table+" (id BIGINT PRIMARY KEY, note VARCHAR(40))")
-	}
+	harness.MustExec(t, root, "CREATE USER '"+user+"'@'%' IDENTIFIED BY 'first'", "GRANT SELECT ON "+db+".* TO '"+user+"'@'%'",
+		"CREATE TABLE "+db+".orders (id BIGINT PRIMARY KEY, note VARCHAR(40))", "CREATE TABLE "+db+".events (id BIGINT PRIMARY KEY, note VARCHAR(40))")
 	socket := "unix:" + t.TempDir() + "/admin.sock"
 	w := adminOf(t, harness.StartProxy(t, fmt.Sprintf(`
 listeners:
@@ -45,7 +34,6 @@ admin: {listen: 127.0.0.1:0, socket: %[3]q}
 sources: {ids: {segment: {}}}
 rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 `, server.Addr, user, socket, db)), server, db)
-	program := assert.Of(harness.Build()).Must(t)
 	conn := assert.Of(w.open(t, 1).Conn(t.Context())).Must(t)
 	defer conn.Close()
 	insert := func(table, want string) {
@@ -55,7 +43,7 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	}
 	ready := func(want bool, path string) (body string) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%s says that it is ready: %v", path, want), func() bool {
+		assert.Until(t, fmt.Sprintf("%s says that it is ready: %v", path, want), func() bool {
 			var status int
 			status, body = w.get(t, path)
 			return (status == 200) == want
@@ -65,14 +53,14 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	contains := func(what, text string, wants ...string) {
 		t.Helper()
 		for _, want := range wants {
-			assert.True(t, strings.Contains(text, want), "%s lacks %q:\n%s", what, want, text)
+			assert.Contains(t, what, text, want)
 		}
 	}
 	status := func(failed bool, wants ...string) {
 		t.Helper()
-		out, err := exec.Command(program, "status", "--admin", socket).CombinedOutput()
+		out, err := harness.Command(t, "status", "--admin", socket)
 		assert.True(t, (err != nil) == failed, "status: %v, want failed: %v", err, failed)
-		contains("status", string(out), wants...)
+		contains("status", out, wants...)
 	}
 	cannot := fmt.Sprintf("account %s cannot ask server %s for MAX(id)", user, server.Addr)
 
@@ -88,17 +76,17 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	body := ready(true, "/readyz")
 	assert.True(t, !strings.Contains(body, "findings"), "a finding is left of the time without the account: %s", body)
 	insert("orders", "")
-	eventually(t, "metrics say that all is well", func() bool {
+	assert.Until(t, "metrics say that all is well", func() bool {
 		return w.metric(t, "account_up") == 1 && w.metric(t, "columns_unbegun", `listener="a"`) == 0
 	})
 
 	// It is wrong again: orders go on, and events get no first id.
 	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'third'")
-	eventually(t, "the account cannot ask", func() bool { return w.metric(t, "account_up") == 0 })
+	assert.Until(t, "the account cannot ask", func() bool { return w.metric(t, "account_up") == 0 })
 	insert("orders", "")
 	insert("events", "1467")
 	unbegun := "column " + db + ".events.id gets no first id from source ids: "
-	eventually(t, "the finding is told", func() bool { return w.metric(t, "columns_unbegun", `listener="a"`) == 1 })
+	assert.Until(t, "the finding is told", func() bool { return w.metric(t, "columns_unbegun", `listener="a"`) == 1 })
 	contains("readyz", ready(true, "/readyz?listener=a"), `"findings":`, cannot, unbegun)
 	status(false, "FINDING", cannot, unbegun)
 	assert.True(t, w.metric(t, "ready", `listener="a"`) == 1, "metrics say that it is not ready")
@@ -109,12 +97,9 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	})
 
 	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'second'")
-	eventually(t, "the account can ask", func() bool { return w.metric(t, "account_up") == 1 })
+	assert.Until(t, "the account can ask", func() bool { return w.metric(t, "account_up") == 1 })
 	insert("events", "")
-	eventually(t, "no finding is left", func() bool {
-		_, body := w.get(t, "/readyz")
-		return !strings.Contains(body, "findings")
-	})
+	assert.Until(t, "no finding is left", func() bool { return !strings.Contains(w.answer(t, "/readyz"), "findings") })
 }
 
 // TestFolderNotWritable: a folder in which nothing can be written is found by check and by a process
@@ -146,9 +131,7 @@ func TestFolderNotWritable(t *testing.T) {
 		assert.True(t, (err != nil) == failed && strings.Contains(string(out), want), "check: %v, want %q:\n%s", err, want, out)
 	}
 	serve(func(w *watched) {
-		pool := w.open(t, 1)
-		harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-		harness.MustExec(t, pool, "INSERT INTO t (a) VALUES (1)")
+		harness.MustExec(t, w.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (1)")
 	})
 	check(false, "fine")
 	assert.Must(t, os.Chmod(kept, 0o500))
@@ -156,17 +139,14 @@ func TestFolderNotWritable(t *testing.T) {
 	check(true, fmt.Sprintf("error: store local: user %d, who asks, cannot keep ids in folder %s", os.Geteuid(), kept))
 	serve(func(w *watched) {
 		var body string
-		eventually(t, "it is not ready", func() bool {
+		assert.Until(t, "it is not ready", func() bool {
 			var status int
 			status, body = w.get(t, "/readyz?listener=a")
 			return status == 503
 		})
 		assert.True(t, strings.Contains(body, "store local does not answer") && strings.Contains(body, kept+": permission denied"), "readyz does not say which store, and why: %s", body)
 		assert.Must(t, os.Chmod(kept, 0o700))
-		eventually(t, "it is ready", func() bool {
-			status, _ := w.get(t, "/readyz")
-			return status == 200
-		})
+		assert.Until(t, "it is ready", func() bool { return w.status(t, "/readyz") == 200 })
 		harness.MustExec(t, w.open(t, 1), "INSERT INTO t (a) VALUES (2)")
 	})
 }

@@ -1,8 +1,10 @@
 package monitor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,12 +14,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"idproxy/integration/assert"
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
 	"idproxy/integration/width"
 	"idproxy/monitor"
 )
@@ -61,15 +66,14 @@ type sight struct {
 // look looks at what a row names. tab shows the page.
 func look(t *testing.T, w *watched, tab context.Context, row told) (s sight) { //nolint:revive // the test first
 	t.Helper()
-	_, body := w.get(t, "/api/v1/events")
+	body := w.answer(t, "/api/v1/events")
 	assert.Must(t, json.Unmarshal([]byte(body), &s.events), body)
 	section := `document.getElementById("problems").innerText`
 	if row.section != "Top" {
 		section = fmt.Sprintf(`[...document.querySelectorAll("h2")].find(h => h.textContent === %q).nextElementSibling.innerText`, row.section)
 	}
 	assert.Must(t, chromedp.Run(tab, chromedp.Evaluate(section, &s.page)), "section", row.section)
-	_, body = w.get(t, "/metrics")
-	s.samples = scraped(t, body)
+	s.samples = scraped(t, w.answer(t, "/metrics"))
 	return s
 }
 
@@ -82,8 +86,7 @@ func scraped(t *testing.T, body string) map[string]float64 {
 			continue
 		}
 		at := strings.LastIndexByte(line, ' ')
-		value := assert.Of(strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)).Must(t, line)
-		samples[line[:at]] = value
+		samples[line[:at]] = assert.Of(strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)).Must(t, line)
 	}
 	return samples
 }
@@ -101,9 +104,6 @@ func (row told) isEvent(e monitor.Event) bool {
 	return e.Text == row.event && strings.Contains(facts.String(), row.fact)
 }
 
-// How long the test lets its faults take to show. They take some five seconds.
-const faultTime = 2 * time.Minute
-
 // TestFaults plants the faults of the table in docs/troubleshooting.md, each into a proxy of its
 // own, and looks whether all that its row names tells of it, and did not before. All are planted
 // at about the same time.
@@ -119,9 +119,7 @@ func TestFaults(t *testing.T) {
 		before, after sight
 	}
 	began := time.Now()
-	phase := func(name string) {
-		t.Logf("%s after %v", name, time.Since(began).Round(time.Millisecond))
-	}
+	phase := func(name string) { t.Logf("%s after %v", name, time.Since(began).Round(time.Millisecond)) }
 	all := map[string]*planted{}
 	for name, plant := range faults {
 		all[name] = &planted{fault: plant(t, f)}
@@ -147,17 +145,15 @@ func TestFaults(t *testing.T) {
 				p.show(t, p.tab)
 			}
 			row := rows[name]
-			for deadline := time.Now().Add(faultTime); ; time.Sleep(100 * time.Millisecond) {
+			var event, line bool
+			assert.Until(t, "the event and the line are there", func() bool {
 				p.again(t)
 				p.after = look(t, p.watched, p.tab, row)
-				event, line := p.after.tells(row)
-				if event && line {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("the event %q with %q is there: %v; %s shows %q: %v\n%+v\n%s", row.event, row.fact, event, row.section, row.line, line, p.after.events, p.after.page)
-				}
-			}
+				event, line = p.after.tells(row)
+				return event && line
+			}, func() string {
+				return fmt.Sprintf("the event %q with %q: %v; %s shows %q: %v\n%+v\n%s", row.event, row.fact, event, row.section, row.line, line, p.after.events, p.after.page)
+			})
 			assert.True(t, row.alert != "" && row.metric != "", "the row names no metric or no alert")
 		})
 	}
@@ -242,4 +238,126 @@ func promtool(t *testing.T, groups string) (out string, err error) {
 	assert.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	said, err := exec.Command(program, "test", "rules", path).CombinedOutput()
 	return string(said), err
+}
+
+// TestNumberEvents has a proxy change its worker number twice: Redis, which keeps the pool, has its
+// clock set back, and then the process stands still for longer than its lease. Each is an event
+// with its cause, and neither is there before.
+func TestNumberEvents(t *testing.T) {
+	clock := assert.Of(servers.NewClock()).Must(t)
+	redis := assert.Of(servers.StartRedisClock(t.Context(), clock)).Must(t)
+	t.Cleanup(func() {
+		assert.NoError(t, redis.Stop())
+		assert.NoError(t, clock.Close())
+	})
+	server := harness.MariaDB(t)
+	db := harness.Database(t, server)
+	config := pool("ids", redis.Addr, "{heartbeat: 500ms, reclaim: 10s}, clock_back: {then: swap}")
+	addWorkers(t, server.Addr, config, 6)
+	clock.Ahead(2 * time.Hour) // the pool has not been made just now
+	w := start(t, server, db, config+fmt.Sprintf("rules: [{table: %s.t, column: id, source: ids}]\n", db))
+	conn := w.open(t, 1)
+	harness.MustExec(t, conn, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	w.untilHeld(t)
+	harness.MustExec(t, conn, "INSERT INTO t (a) VALUES (1)")
+	seen := func(text, reason string) bool {
+		t.Helper()
+		var all []monitor.Event
+		body := w.answer(t, "/api/v1/events")
+		assert.Must(t, json.Unmarshal([]byte(body), &all), body)
+		return slices.ContainsFunc(all, func(e monitor.Event) bool {
+			return e.Text == text && strings.Contains(e.Facts["reason"], reason) && e.Facts["source"] == "ids" && e.Facts["worker"] != ""
+		})
+	}
+	for _, change := range []struct {
+		text, reason string
+		plant        func()
+		again        func() // what clients do meanwhile
+	}{
+		{
+			"worker number swapped", "the clock of the pool went back, the next id would have to wait for ", func() { clock.Ahead(time.Hour) },
+			func() { _, _ = conn.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)") }, // it fails until another number is there
+		},
+		{"lease of the worker number ended, it is asked for again", "the lease was not renewed in time", func() {
+			assert.Must(t, w.Signal(syscall.SIGSTOP))
+			time.Sleep(5 * time.Second) // the lease lasts for (10 - 0.1 - 3 - 0.5) / 2 s
+			assert.Must(t, w.Signal(syscall.SIGCONT))
+		}, func() {}},
+	} {
+		assert.True(t, !seen(change.text, ""), "%q is an event before it", change.text)
+		change.plant()
+		assert.Until(t, fmt.Sprintf("event %q with %q", change.text, change.reason), func() bool {
+			change.again()
+			return seen(change.text, change.reason)
+		}, w.Log)
+		w.untilHeld(t)
+	}
+}
+
+// TestAlerts has promtool check the alerts, run their unit tests, and read each expression of the
+// dashboard. It looks whether each metric in them is one that there is.
+func TestAlerts(t *testing.T) {
+	promtool := assert.Of(filepath.Abs("../../.tools/prometheus/promtool")).Must(t)
+	folder := "../../deploy/prometheus"
+	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+		c := exec.Command(promtool, args...)
+		c.Dir = folder
+		out, err := c.CombinedOutput()
+		assert.NoError(t, err, "promtool", args, string(out))
+	}
+	known := map[string]bool{}
+	for _, name := range monitor.MetricNames() {
+		known[name] = true
+	}
+	for _, name := range []string{"idproxy_held_seconds", "idproxy_source_fetch_seconds"} {
+		known[name], known[name+"_bucket"] = true, true
+	}
+	for _, path := range []string{filepath.Join(folder, "alerts.yml"), "../../deploy/grafana/idproxy.json"} {
+		text := assert.Of(os.ReadFile(path)).Must(t)
+		names := regexp.MustCompile(`\bidproxy_\w+`).FindAllString(string(text), -1)
+		for _, name := range names {
+			assert.True(t, known[name], "%s has %s, which is no metric", path, name)
+		}
+		assert.True(t, len(names) >= 10, "%s: %d names of metrics, is it still read?", path, len(names))
+	}
+	hasRunbooks(t, filepath.Join(folder, "alerts.yml"))
+	var dashboard struct {
+		Panels []struct {
+			Type, Title string
+			Targets     []struct{ Expr string }
+		}
+	}
+	text := assert.Of(os.ReadFile("../../deploy/grafana/idproxy.json")).Must(t)
+	assert.Must(t, json.Unmarshal(text, &dashboard))
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$instance", "a").Replace(target.Expr)
+			rules := filepath.Join(t.TempDir(), "rules.yml")
+			assert.Must(t, os.WriteFile(rules, []byte("groups: [{name: g, rules: [{record: r, expr: "+strconv.Quote(expr)+"}]}]"), 0o600))
+			out, err := exec.Command(promtool, "check", "rules", rules).CombinedOutput()
+			assert.NoError(t, err, "panel", p.Title, string(out))
+		}
+		assert.True(t, p.Type == "row" || len(p.Targets) != 0, "panel %s shows nothing", p.Title)
+	}
+}
+
+// hasRunbooks looks whether each alert names its section of docs/troubleshooting.md, and whether
+// each of those sections is of an alert.
+func hasRunbooks(t *testing.T, alerts string) {
+	t.Helper()
+	rules, err1 := os.ReadFile(alerts)
+	page, err2 := os.ReadFile("../../docs/troubleshooting.md")
+	assert.Must(t, errors.Join(err1, err2))
+	var named, sections []string
+	for _, m := range regexp.MustCompile(`(?s)- alert: (\w+)\n.*?runbook: (\S+)\n`).FindAllSubmatch(rules, -1) {
+		if want := "docs/troubleshooting.md#" + strings.ToLower(string(m[1])); string(m[2]) != want {
+			t.Errorf("alert %s has the runbook %s, want %s", m[1], m[2], want)
+		}
+		named = append(named, string(m[1]))
+	}
+	for _, m := range regexp.MustCompile(`(?m)^### (Idproxy\w+)$`).FindAllSubmatch(page, -1) {
+		sections = append(sections, string(m[1]))
+	}
+	all := bytes.Count(rules, []byte("- alert: "))
+	assert.True(t, len(named) == all && slices.Equal(named, sections), "%d alerts with runbooks of %d are %q, the page has %q", len(named), all, named, sections)
 }

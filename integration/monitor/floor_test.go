@@ -2,14 +2,10 @@ package monitor
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -60,13 +56,6 @@ func (f *floor) launch(t *testing.T, db string, spec harness.Spec) *watched {
 	return adminOf(t, harness.Start(t, spec), f.server, db)
 }
 
-func adminOf(t *testing.T, p *harness.Proxy, server *servers.Server, db string) *watched {
-	t.Helper()
-	found := regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())
-	assert.MustTrue(t, found != nil, "no admin listener in the log")
-	return &watched{p, server, db, "http://" + found[1]}
-}
-
 // pool is the configuration of a source with worker numbers from Redis. A holder that stands still
 // for gap loses its number.
 func pool(name, addr, lease string) string {
@@ -76,21 +65,18 @@ func pool(name, addr, lease string) string {
 // addWorkers makes a pool of n numbers for the source of a configuration.
 func addWorkers(t *testing.T, addr, config string, n int) {
 	t.Helper()
-	program := assert.Of(harness.Build()).Must(t)
 	path := harness.WriteConfig(t, harness.OneListener(addr)+config)
-	out, err := exec.Command(program, "worker", "--config", path, "add", fmt.Sprint(n), "--new-pool").CombinedOutput()
-	assert.Must(t, err, string(out))
+	out, err := harness.Command(t, "worker", "--config", path, "add", fmt.Sprint(n), "--new-pool")
+	assert.Must(t, err, out)
 }
 
 // untilHeld waits until a proxy holds a worker number.
 func (w *watched) untilHeld(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(faultTime); ; time.Sleep(50 * time.Millisecond) {
-		if s := w.state(t).Sources[0]; s.Snowflake.Worker != nil && s.Problem == "" {
-			return
-		}
-		assert.MustTrue(t, !time.Now().After(deadline), "no worker number")
-	}
+	assert.Until(t, "it holds a worker number", func() bool {
+		s := w.state(t).Sources[0]
+		return s.Snowflake.Worker != nil && s.Problem == ""
+	})
 }
 
 // faults are those of the table, by their names in it.
@@ -115,24 +101,18 @@ func storeDown(t *testing.T, f *floor) *fault {
 func storeSlow(t *testing.T, f *floor) *fault {
 	var slow atomic.Bool
 	relay := harness.Between(t, f.server.Addr, func() {}, func(client, server net.Conn) [2]func() {
-		return [2]func(){
-			func() {
-				_, _ = io.Copy(server, client) // it ends when either side does
-				server.Close()
-			},
-			func() {
-				defer client.Close()
-				for b := make([]byte, 64<<10); ; {
-					n, err := server.Read(b)
-					if slow.Load() {
-						time.Sleep(800 * time.Millisecond)
-					}
-					if _, werr := client.Write(b[:n]); err != nil || werr != nil {
-						return
-					}
+		return [2]func(){func() { harness.Copy(server, client) }, func() {
+			defer client.Close()
+			for b := make([]byte, 64<<10); ; {
+				n, err := server.Read(b)
+				if slow.Load() {
+					time.Sleep(800 * time.Millisecond)
 				}
-			},
-		}
+				if _, werr := client.Write(b[:n]); err != nil || werr != nil {
+					return
+				}
+			}
+		}}
 	})
 	dsn := strings.Replace(harness.StoreDSN(f.server, harness.Database(t, f.server)), f.server.Addr, relay, 1)
 	config := fmt.Sprintf("stores: {main: {mysql: {dsn: %q}}}\nsources: {ids: {segment: {store: main}}}\n", dsn)
@@ -144,15 +124,13 @@ func wrongPassword(t *testing.T, f *floor) *fault {
 	kept := harness.Database(t, f.server)
 	root := harness.Open(t, f.server.Config(""), "")
 	account := "'keeper_" + kept + "'@'%'"
-	harness.MustExec(t, root, "CREATE USER "+account+" IDENTIFIED BY 'first'")
+	harness.MustExec(t, root, "CREATE USER "+account+" IDENTIFIED BY 'first'", "GRANT ALL ON "+kept+".* TO "+account)
 	t.Cleanup(func() { harness.MustExec(t, root, "DROP USER "+account) })
-	harness.MustExec(t, root, "GRANT ALL ON "+kept+".* TO "+account)
 	c := f.server.Config(kept)
 	c.User, c.Passwd = "keeper_"+kept, "first"
 	config := fmt.Sprintf("stores: {main: {mysql: {dsn: %q}}}\nsources: {ids: {segment: {store: main}}}\n", c.FormatDSN())
 	plant := func(t *testing.T) {
-		harness.MustExec(t, root, "ALTER USER "+account+" IDENTIFIED BY 'second'")
-		harness.MustExec(t, root, "KILL USER "+account)
+		harness.MustExec(t, root, "ALTER USER "+account+" IDENTIFIED BY 'second'", "KILL USER "+account)
 	}
 	return &fault{f.launch(t, "", harness.Spec{Config: config}), plant, f.idle, false}
 }
@@ -163,11 +141,8 @@ func wrongAccount(t *testing.T, f *floor) *fault {
 	account := "asks_" + harness.Database(t, f.server)
 	harness.MustExec(t, root, "CREATE USER '"+account+"'@'%' IDENTIFIED BY 'first'")
 	t.Cleanup(func() { harness.MustExec(t, root, "DROP USER '"+account+"'@'%'") })
-	config := fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: %s, password: first}}]\n"+
-		"sources: {ids: {segment: {}}}\nrules: [{table: x.t, column: id, source: ids}]\n", f.server.Addr, account)
-	plant := func(t *testing.T) {
-		harness.MustExec(t, root, "ALTER USER '"+account+"'@'%' IDENTIFIED BY 'second'")
-	}
+	config := fmt.Sprintf("listeners: [{name: a, listen: 127.0.0.1:0, upstream: %q, account: {user: %s, password: first}}]\n", f.server.Addr, account) + harness.OneRule("x.t")
+	plant := func(t *testing.T) { harness.MustExec(t, root, "ALTER USER '"+account+"'@'%' IDENTIFIED BY 'second'") }
 	return &fault{f.launch(t, "", harness.Spec{Config: config}), plant, f.idle, false}
 }
 
@@ -176,8 +151,7 @@ func (f *floor) inserting(t *testing.T, table, source, insert string) *fault {
 	db := harness.Database(t, f.server)
 	w := f.launch(t, db, harness.Spec{Config: fmt.Sprintf("sources: {ids: {%s}}\nrules: [{table: %s.t, column: id, source: ids}]\n", source, db)})
 	conn := w.open(t, 1)
-	harness.MustExec(t, conn, table)
-	harness.MustExec(t, conn, "INSERT INTO t (a) VALUES (1)")
+	harness.MustExec(t, conn, table, "INSERT INTO t (a) VALUES (1)")
 	again := func(t *testing.T) {
 		assert.Of(conn.ExecContext(t.Context(), insert)).Fails(t, "nothing is wrong with "+insert, "")
 	}
@@ -204,22 +178,18 @@ func workerLost(t *testing.T, f *floor) *fault {
 		time.AfterFunc(5*time.Second, func() { assert.NoError(t, w.Signal(syscall.SIGCONT)) })
 	}
 	again := func(t *testing.T) { // it rests before its first id, and then the metric tells
-		for deadline := time.Now().Add(faultTime); w.state(t).Sources[0].Snowflake.Swaps == 0 && time.Now().Before(deadline); {
-			time.Sleep(50 * time.Millisecond)
-		}
+		assert.Until(t, "it has its number again", func() bool { return w.state(t).Sources[0].Snowflake.Swaps > 0 })
 	}
 	return &fault{w, plant, again, false}
 }
 
 // clockBack moves the wall clock back by an hour, of a build whose clock a test can move.
 func clockBack(t *testing.T, f *floor) *fault {
-	program, err := harness.BuildFaults()
-	assert.Must(t, err)
 	moved := harness.NewFaults(t, filepath.Join(t.TempDir(), "faults"))
 	db := harness.Database(t, f.server)
-	p, err := harness.Launch(t.Context(), program, harness.Spec{Dir: t.TempDir(), Env: []string{moved.Env()}, Config: harness.OneListener(f.server.Addr) +
-		fmt.Sprintf("admin: {listen: 127.0.0.1:0}\nsources: {ids: {snowflake: {worker: 1}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)})
-	assert.Must(t, err)
+	spec := harness.Spec{Dir: t.TempDir(), Env: []string{moved.Env()}, Config: harness.OneListener(f.server.Addr) +
+		fmt.Sprintf("admin: {listen: 127.0.0.1:0}\nsources: {ids: {snowflake: {worker: 1}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)}
+	p := assert.Of(harness.Launch(t.Context(), assert.Of(harness.BuildFaults()).Must(t), spec)).Must(t)
 	t.Cleanup(func() { assert.NoError(t, p.Stop(time.Minute)) })
 	w := adminOf(t, p, f.server, db)
 	conn := w.open(t, 1)
@@ -310,13 +280,10 @@ func bitsEnd(t *testing.T, f *floor) *fault {
 
 func silentClient(t *testing.T, f *floor) *fault {
 	w := f.launch(t, "", harness.Spec{Config: "limits: {handshake: 500ms}\n"})
-	var once sync.Once
 	plant := func(t *testing.T) {
-		once.Do(func() {
-			for range 8 {
-				dial(t, w.Addr("a"))
-			}
-		})
+		for range 8 {
+			dial(t, w.Addr("a"))
+		}
 	}
 	return &fault{w, plant, f.idle, false}
 }

@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"net"
 	"regexp"
 	"strings"
 	"sync"
@@ -18,7 +16,6 @@ import (
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
-	"idproxy/integration/process"
 )
 
 // balancer is what docs/monitoring.md has for HAProxy. Its arguments are where it listens, how it
@@ -51,46 +48,25 @@ const (
 func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
 // behindHAProxy starts HAProxy in front of two proxies and returns where it listens, and its log.
-func behindHAProxy(t *testing.T, check, a, adminA, b, adminB string) (addr, log string) {
+func behindHAProxy(t *testing.T, check, a, adminA, b, adminB string) (addr string, log func() string) {
 	t.Helper()
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
-		program = "/usr/sbin/haproxy"
-	}
-	addr, path := harness.FreeAddr(t), filepath.Join(t.TempDir(), "haproxy.cfg")
-	assert.Must(t, os.WriteFile(path, fmt.Appendf(nil, balancer, addr, check, a, portOf(adminA), b, portOf(adminB)), 0o600))
-	haproxy, err := process.Start(process.Spec{Path: program, Args: []string{"-db", "-f", path}, Log: path + ".log"})
-	assert.MustTrue(t, err == nil, "%v: make test installs it", err)
-	t.Cleanup(func() { assert.NoError(t, haproxy.Kill()) })
-	return addr, path + ".log"
+	addr = harness.FreeAddr(t)
+	return addr, harness.HAProxy(t, fmt.Sprintf(balancer, addr, check, a, portOf(adminA), b, portOf(adminB))).Log
 }
 
 // downs returns how often HAProxy has marked a proxy down. A machine that is busy enough lets a check of
 // a proxy that is well pass its time, too.
-func downs(t *testing.T, log string) int64 {
-	t.Helper()
-	text := assert.Of(os.ReadFile(log)).Must(t)
-	return int64(strings.Count(string(text), " is DOWN"))
-}
+func downs(log string) int64 { return int64(strings.Count(log, " is DOWN")) }
 
 // isDown reports whether the last that HAProxy said of a proxy is that it is down.
-func isDown(t *testing.T, log, name string) bool {
-	t.Helper()
-	text := assert.Of(os.ReadFile(log)).Must(t)
-	down, up := strings.LastIndex(string(text), "/"+name+" is DOWN"), strings.LastIndex(string(text), "/"+name+" is UP")
-	return down > up
-}
-
-// comes waits until something is so.
-func comes(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		assert.MustTrue(t, !time.Now().After(deadline), "never: %s", what)
-	}
+func isDown(log, name string) bool {
+	return strings.LastIndex(log, "/"+name+" is DOWN") > strings.LastIndex(log, "/"+name+" is UP")
 }
 
 // recycling are clients that connect for every ten statements, as pools recycle connections.
 type recycling struct {
+	pause        time.Duration           // behind each statement
+	refused      func(*recycling, error) // is told of connections that fail
 	done, failed atomic.Int64
 	mu           sync.Mutex
 	errs         map[string]int // by their texts, without numbers
@@ -112,17 +88,17 @@ func (r *recycling) end() map[string]int {
 	return r.errs
 }
 
-// recycle starts clients, which pause between two connections. refused is told of connections that fail.
-func recycle(t *testing.T, pool *sql.DB, clients int, pause time.Duration, refused func(*recycling, error)) *recycling {
+// recycle starts clients.
+func recycle(t *testing.T, pool *sql.DB, clients int, r *recycling) *recycling {
 	t.Helper()
 	stop, cancel := context.WithCancel(t.Context())
-	r := &recycling{errs: map[string]int{}, stop: cancel}
+	r.errs, r.stop = map[string]int{}, cancel
 	for range clients {
 		r.all.Go(func() {
 			for stop.Err() == nil {
 				conn, err := pool.Conn(context.Background())
 				if err != nil {
-					refused(r, err)
+					r.refused(r, err)
 					continue
 				}
 				for range 10 {
@@ -131,15 +107,25 @@ func recycle(t *testing.T, pool *sql.DB, clients int, pause time.Duration, refus
 						break
 					}
 					r.done.Add(1)
+					time.Sleep(r.pause)
 				}
 				_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // it closes the connection
 				conn.Close()
-				time.Sleep(pause)
 			}
 		})
 	}
 	t.Cleanup(func() { r.end() })
 	return r
+}
+
+// compare compares what the clients were told with the table, and returns its rows.
+func (r *recycling) compare(t *testing.T, pool *sql.DB) (rows int64) {
+	t.Helper()
+	rows, done := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), r.done.Load()
+	distinct := harness.Count(t, pool, "SELECT COUNT(DISTINCT id) FROM t")
+	assert.True(t, rows >= done && rows == distinct, "%d rows, %d distinct, %d acknowledged", rows, distinct, done)
+	t.Logf("compared: %d rows", rows)
+	return rows
 }
 
 // TestBalancer puts two proxies with one store behind HAProxy and takes the store away from one of
@@ -157,42 +143,34 @@ func TestBalancer(t *testing.T) {
 	addr, log := behindHAProxy(t, cutting, a.Addr("a"), a.admin, b.Addr("a"), b.admin)
 	pool := harness.Open(t, server.Config(db), addr)
 	pool.SetMaxOpenConns(8)
-	comes(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
+	assert.Until(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 
 	const clients = 8
-	load := recycle(t, pool, clients, 20*time.Millisecond, func(*recycling, error) {}) // a connection that fails is no statement
+	load := recycle(t, pool, clients, &recycling{refused: func(*recycling, error) {}, pause: 2 * time.Millisecond}) // a connection that fails is no statement
 	used := func(w *watched) float64 { return w.metric(t, "ids_issued_total", `source="ids"`) }
-	comes(t, "both are used", func() bool { return used(a) > 500 && used(b) > 500 })
-	failed, early := load.failed.Load(), downs(t, log)
+	assert.Until(t, "both are used", func() bool { return used(a) > 500 && used(b) > 500 })
+	failed, early := load.failed.Load(), downs(log())
 	assert.True(t, failed <= clients*early, "%d failed while all was well", failed)
 	load.failed.Store(0)
 	store.shut()
-	comes(t, "b is not ready", func() bool { status, _ := b.get(t, "/readyz?listener=a"); return status == 503 })
+	assert.Until(t, "b is not ready", func() bool { return b.status(t, "/readyz?listener=a") == 503 })
 	before := load.done.Load()
-	comes(t, "the others go on", func() bool { return load.done.Load() > before+3000 })
-	comes(t, "HAProxy has seen it", func() bool { // and what was under way has ended
-		return isDown(t, log, "b") && b.metric(t, "sessions", `listener="a"`) == 0
+	assert.Until(t, "the others go on", func() bool { return load.done.Load() > before+3000 })
+	assert.Until(t, "HAProxy has seen it", func() bool { // and what was under way has ended
+		return isDown(log(), "b") && b.metric(t, "sessions", `listener="a"`) == 0
 	})
-	lost, cuts := load.failed.Load(), downs(t, log)-early
-	if cuts == 0 || lost > clients*cuts {
-		t.Errorf("%d statements failed, want those that were under way, %d at most each time that HAProxy marked a proxy down, which was %d times", lost, clients, cuts)
-	}
+	lost, cuts := load.failed.Load(), downs(log())-early
+	assert.True(t, cuts != 0 && lost <= clients*cuts, "%d statements failed, want those that were under way, %d at most each time that HAProxy marked a proxy down, which was %d times", lost, clients, cuts)
 	after := used(b)
 	time.Sleep(2 * time.Second)
-	now := used(b)
-	assert.True(t, now == after, "b issued %v ids after it had left", now-after)
+	assert.Equal(t, "the ids of b after it had left", used(b), after)
 	store.open()
-	comes(t, "b is used again", func() bool { return used(b) > after+500 })
+	assert.Until(t, "b is used again", func() bool { return used(b) > after+500 })
 	n := load.failed.Load() - lost
-	assert.True(t, n <= clients*(downs(t, log)-early-cuts), "%d failed when the store was back", n)
+	assert.True(t, n <= clients*(downs(log())-early-cuts), "%d failed when the store was back", n)
 	errs := load.end()
-	var rows, distinct int64
-	assert.Must(t, pool.QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct))
-	if rows < load.done.Load() || rows != distinct {
-		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, load.done.Load())
-	}
+	load.compare(t, pool)
 	t.Logf("%d statements failed when b lost its store: %v", lost, errs)
-	t.Logf("compared: %d rows", rows)
 }
 
 // TestRollingRestart restarts two proxies behind HAProxy, one after the other, under clients whose
@@ -200,7 +178,7 @@ func TestBalancer(t *testing.T) {
 func TestRollingRestart(t *testing.T) {
 	t.Run("with a delay", func(t *testing.T) {
 		t.Parallel()
-		assert.Equal(t, "statements or connections failed", rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n", 50*time.Millisecond), 0)
+		assert.Equal(t, "statements or connections failed", rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n", 5*time.Millisecond), 0)
 	})
 	t.Run("negative control", func(t *testing.T) {
 		t.Parallel()
@@ -228,30 +206,86 @@ func rollingRestart(t *testing.T, drain string, pause time.Duration) (failed int
 	addr, _ := behindHAProxy(t, keeping, addrs[0], admins[0], addrs[1], admins[1])
 	pool := harness.Open(t, server.Config(db), addr)
 	pool.SetMaxOpenConns(8)
-	comes(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
+	assert.Until(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
-	load := recycle(t, pool, 8, pause, (*recycling).fail)
+	load := recycle(t, pool, 8, &recycling{refused: (*recycling).fail, pause: pause})
 	used := func(i int) float64 {
 		return (&watched{admin: "http://" + admins[i]}).metric(t, "ids_issued_total", `source="ids"`)
 	}
 	for i := range proxies {
-		comes(t, "both are used", func() bool { return used(0) > 200 && used(1) > 200 })
+		assert.Until(t, "both are used", func() bool { return used(0) > 200 && used(1) > 200 })
 		assert.Must(t, proxies[i].Signal(syscall.SIGTERM))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		err := proxies[i].Wait(ctx)
-		cancel()
-		assert.MustTrue(t, err == nil, "idproxy ended with %v, want 0", err)
+		assert.Must(t, proxies[i].Wait(t.Context()), "idproxy ended")
 		begin(i)
 	}
-	comes(t, "both are used again", func() bool { return used(0) > 200 && used(1) > 200 })
+	assert.Until(t, "both are used again", func() bool { return used(0) > 200 && used(1) > 200 })
 	errs := load.end()
-	rows, distinct := harness.Count(t, pool, "SELECT COUNT(*) FROM t"), harness.Count(t, pool, "SELECT COUNT(DISTINCT id) FROM t")
-	acknowledged := load.done.Load()
-	assert.True(t, rows >= acknowledged && rows == distinct, "%d rows, %d ids, %d acknowledged", rows, distinct, acknowledged)
-	t.Logf("compared: %d rows", rows)
+	load.compare(t, pool)
 	t.Logf("failed with %q: %v", drain, errs)
 	for _, p := range proxies {
 		assert.NoError(t, p.Kill()) // for SIGTERM would take as long as drain.delay
 	}
 	return load.failed.Load()
+}
+
+// gate is a plain relay to a server that can be shut: connections are cut then, and new ones
+// refused.
+type gate struct {
+	t      *testing.T
+	server string
+	addr   string
+
+	mu    sync.Mutex
+	l     net.Listener
+	conns []net.Conn
+	all   sync.WaitGroup
+}
+
+// newGate returns an open one.
+func newGate(t *testing.T, server string) *gate {
+	t.Helper()
+	g := &gate{t: t, server: server, addr: harness.FreeAddr(t)}
+	g.open()
+	t.Cleanup(func() {
+		g.shut()
+		g.all.Wait()
+	})
+	return g
+}
+
+func (g *gate) open() {
+	g.t.Helper()
+	l := assert.Of(net.Listen("tcp", g.addr)).Must(g.t)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.l = l
+	g.all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", g.server)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			g.mu.Lock()
+			g.conns = append(g.conns, client, server)
+			g.mu.Unlock()
+			for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
+				g.all.Go(func() { harness.Copy(pair[0], pair[1]) })
+			}
+		}
+	})
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.l.Close()
+	for _, c := range g.conns {
+		c.Close()
+	}
+	g.conns = nil
 }

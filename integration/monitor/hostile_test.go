@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -115,9 +114,7 @@ func say(text string) func(net.Conn) {
 // files counts the open files of a process.
 func files(t *testing.T, pid int) int {
 	t.Helper()
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	assert.NoError(t, err)
-	return len(list)
+	return len(assert.Of(os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))).Must(t))
 }
 
 // peak is the most memory that a process had, in MiB.
@@ -126,53 +123,21 @@ func peak(t *testing.T, pid int) int {
 	status := assert.Of(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))).Must(t)
 	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 	assert.MustTrue(t, found != nil, "no VmHWM in %s", status)
-	n := assert.Of(strconv.Atoi(string(found[1]))).Must(t)
-	return n >> 10
+	return assert.Of(strconv.Atoi(string(found[1]))).Must(t) >> 10
 }
 
-// load is clients that insert rows through a proxy, each twenty over a connection of its own.
-type load struct {
-	done, failed atomic.Int64
-	cancel       context.CancelFunc
-	all          sync.WaitGroup
-}
-
-func (w *watched) load(t *testing.T, clients int) *load {
+// load starts clients that insert rows through a proxy. end stops them: none has seen an error, and all
+// rows are theirs.
+func (w *watched) load(t *testing.T, clients int) (end func()) {
 	t.Helper()
-	l := &load{}
-	ctx, cancel := context.WithCancel(t.Context())
-	l.cancel = cancel
-	for range clients {
-		l.all.Go(func() {
-			for ctx.Err() == nil {
-				pool := w.open(t, 1)
-				for range 20 {
-					if _, err := pool.ExecContext(context.Background(), "INSERT INTO t (a) VALUES (1)"); err != nil {
-						l.failed.Add(1)
-						t.Errorf("a client of the proxy: %v", err)
-						break
-					}
-					l.done.Add(1)
-					time.Sleep(20 * time.Millisecond) // others want the processor too
-				}
-				pool.Close()
-			}
-		})
+	l := recycle(t, w.open(t, clients), clients, &recycling{refused: (*recycling).fail, pause: 20 * time.Millisecond}) // others want the processor too
+	return func() {
+		t.Helper()
+		errs := l.end()
+		assert.True(t, len(errs) == 0, "clients of the proxy: %v", errs)
+		rows := l.compare(t, w.open(t, 1))
+		assert.True(t, rows != 0 && rows == l.done.Load(), "%d rows, %d acknowledged", rows, l.done.Load())
 	}
-	return l
-}
-
-// end stops the clients and compares what they were told with the table.
-func (l *load) end(t *testing.T, w *watched) {
-	t.Helper()
-	l.cancel()
-	l.all.Wait()
-	var rows, distinct int64
-	assert.Must(t, w.open(t, 1).QueryRowContext(t.Context(), "SELECT COUNT(*), COUNT(DISTINCT id) FROM t").Scan(&rows, &distinct))
-	if rows == 0 || rows != l.done.Load() || rows != distinct {
-		t.Errorf("%d rows, %d distinct, %d acknowledged", rows, distinct, l.done.Load())
-	}
-	t.Logf("compared: %d rows", rows)
 }
 
 // guarded starts a proxy with a table t, whose admin listener has a token.
@@ -180,9 +145,8 @@ func guarded(t *testing.T) *watched {
 	t.Helper()
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
-	p := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf(
-		"admin: {listen: \"127.0.0.1:0\", token: %s}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", secretToken, db))
-	w := &watched{p, server, db, "http://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]}
+	p := harness.StartProxy(t, harness.OneListener(server.Addr)+harness.OneRule(db+".t")+"admin: {listen: \"127.0.0.1:0\", token: "+secretToken+"}\n")
+	w := adminOf(t, p, server, db)
 	harness.MustExec(t, w.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	return w
 }
@@ -193,7 +157,7 @@ func TestSlowClients(t *testing.T) {
 	w := guarded(t)
 	addr := strings.TrimPrefix(w.admin, "http://")
 	before := files(t, w.PID())
-	traffic := w.load(t, 4)
+	end := w.load(t, 4)
 	const bound = monitor.MaxConnections + 60 // those of the sessions, the store and the program itself
 	for _, attack := range []struct {
 		name string
@@ -232,27 +196,19 @@ func TestSlowClients(t *testing.T) {
 		}()
 		began := time.Now()
 		attack.do(c)
-		over, end := context.WithCancel(ctx)
-		end()
+		over, stop := context.WithCancel(ctx)
+		stop()
 		last := balance(over, w.admin, 3) // who asks now stands behind all of them, as far as they are let in
 		cancel()
 		p, n := <-probed, <-most
 		c.close()
-		if p.failed+last.failed > 0 {
-			t.Errorf("%s: the balancer asked %d times, %d failed: %v", attack.name, p.asked+last.asked, p.failed+last.failed, errors.Join(p.last, last.last))
-		}
+		assert.True(t, p.failed+last.failed <= 0, "%s: the balancer asked %d times, %d failed: %v", attack.name, p.asked+last.asked, p.failed+last.failed, errors.Join(p.last, last.last))
 		assert.True(t, n <= bound, "%s: %d files were open, want %d at most", attack.name, n, bound)
 		t.Logf("%s: %d answers, the slowest in %v, %d files at most, %d MiB; it took %v", attack.name, p.asked, p.slowest.Round(time.Millisecond), n, peak(t, w.PID()), time.Since(began).Round(time.Millisecond))
 	}
-	traffic.end(t, w)
-	if n := peak(t, w.PID()); n > 1100 { // 360, with the race detector
-		t.Errorf("it had %d MiB of memory", n)
-	}
-	for deadline := time.Now().Add(time.Minute); files(t, w.PID()) > before+20; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d files are still open, %d were before", files(t, w.PID()), before)
-		}
-	}
+	end()
+	assert.LessOrEqual(t, "it had MiB of memory", peak(t, w.PID()), 1100) // 360, with the race detector
+	assert.Until(t, fmt.Sprintf("%d files are open, as before", before), func() bool { return files(t, w.PID()) <= before+20 })
 }
 
 // TestPlainListenerStarves is the negative control of TestSlowClients: the same balancer is not
@@ -284,7 +240,7 @@ func TestPlainListenerStarves(t *testing.T) {
 // served, the others are told to come again, and the balancer is answered.
 func TestManyStreams(t *testing.T) {
 	w := guarded(t)
-	traffic := w.load(t, 4)
+	end := w.load(t, 4)
 	c := &crowd{t: t, addr: strings.TrimPrefix(w.admin, "http://")}
 	defer c.close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -314,7 +270,7 @@ func TestManyStreams(t *testing.T) {
 	assert.True(t, n >= streams && refused.Load() >= 9000 && cut.Load() <= 100, "%d streams were served, %d refused, %d cut", n, refused.Load(), cut.Load())
 	assert.LessOrEqual(t, "files are open", files(t, w.PID()), monitor.MaxConnections+60)
 	t.Logf("%d served, %d refused, %d cut; %d answers, the slowest in %v; %d MiB", served.Load(), refused.Load(), cut.Load(), p.asked, p.slowest, peak(t, w.PID()))
-	traffic.end(t, w)
+	end()
 }
 
 // TestOddRequests sends what no client of the listener sends. None gets anything without the
@@ -368,8 +324,7 @@ func TestOddRequests(t *testing.T) {
 		{"a login to MySQL", "\x20\x00\x00\x01\x85\xa6\x03\x00\x00\x00\x00\x01\r\n\r\n", "400"},
 		{"nothing but ends of lines", "\r\n\r\n\r\n\r\n", "400"},
 	} {
-		conn, err := net.Dial("tcp", addr)
-		assert.Must(t, err)
+		conn := assert.Of(net.Dial("tcp", addr)).Must(t)
 		say(tt.text)(conn)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
@@ -383,8 +338,7 @@ func TestOddRequests(t *testing.T) {
 		assert.True(t, strings.Contains(tt.want, strconv.Itoa(answer.StatusCode)), "%s: %s, want %s: %.200s", tt.name, answer.Status, tt.want, body)
 		assert.True(t, answer.StatusCode == 200 || !strings.Contains(string(body), "idproxy_"), "%s: %.200s", tt.name, body)
 	}
-	status, _ := w.get(t, "/readyz")
-	assert.True(t, status == 200, "readyz: %d", status)
+	assert.Equal(t, "readyz", w.status(t, "/readyz"), 200)
 }
 
 // TestFewFiles lets a program open few files and has a crowd connect to its admin listener: most
@@ -393,63 +347,41 @@ func TestFewFiles(t *testing.T) {
 	width.Wide(t, "a crowd of clients takes a quarter of a minute")
 	server := harness.MariaDB(t)
 	db := harness.Database(t, server)
-	program, err := harness.Build()
-	assert.Must(t, err)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "few.sh")
-	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nulimit -n 320\nexec %q \"$@\"\n", program), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
-	p, err := harness.Launch(t.Context(), script, harness.Spec{Dir: dir, Config: harness.OneListener(server.Addr) + fmt.Sprintf(
-		"admin: {listen: 127.0.0.1:0}\nlimits: {sessions: 120}\nsources: {ids: {segment: {}}}\nrules: [{table: %s.t, column: id, source: ids}]\n", db)})
-	assert.Must(t, err)
+	assert.Must(t, os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nulimit -n 320\nexec %q \"$@\"\n", assert.Of(harness.Build()).Must(t)), 0o700)) //nolint:gosec // it is run
+	config := harness.OneListener(server.Addr) + harness.OneRule(db+".t") + "admin: {listen: 127.0.0.1:0}\nlimits: {sessions: 120}\n"
+	p := assert.Of(harness.Launch(t.Context(), script, harness.Spec{Dir: dir, Config: config})).Must(t)
 	defer func() { assert.NoError(t, p.Stop(time.Minute)) }()
-	w := &watched{p, server, db, "http://" + regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())[1]}
+	w := adminOf(t, p, server, db)
 	harness.MustExec(t, w.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	c := &crowd{t: t, addr: strings.TrimPrefix(w.admin, "http://")}
 	defer c.close()
 	c.open(400, func(net.Conn) {})
 	const clients = 60
-	traffic := w.load(t, clients)
+	end := w.load(t, clients)
 	c.open(1000, func(net.Conn) {})
 	s := w.state(t)
 	assert.True(t, s.Files.Limit == 320 && s.Files.Open <= 4*clients+60, "%+v files", s.Files)
-	traffic.end(t, w)
-	if strings.Contains(p.Log(), "too many open files") {
-		t.Errorf("files ran out:\n%s", p.LogTail(10))
-	}
+	end()
+	assert.True(t, !strings.Contains(p.Log(), "too many open files"), "files ran out:\n%s", p.LogTail(10))
 }
 
 // TestWithoutToken starts a program whose admin listener has no token: only where no other host can
 // reach it.
 func TestWithoutToken(t *testing.T) {
-	for _, tt := range []struct {
-		listen string
-		starts bool
-	}{
-		{"127.0.0.1:0", true},
-		{"127.0.0.2:0", true},
-		{"localhost:0", true},
-		{"unix:admin.sock", true},
-		{":0", false},
-		{"0.0.0.0:0", false},
-		{"[::]:0", false},
-		{"[::ffff:0.0.0.0]:0", false},
-		{"192.0.2.1:0", false},
-		{"db1.example:0", false},
-		{"localhost.example:0", false},
-		{"127.0.0.1.example:0", false},
-	} {
-		for _, token := range []string{"", ", token: \"\""} {
-			text := harness.OneListener("127.0.0.1:1") + fmt.Sprintf("admin: {listen: %q%s}\n", tt.listen, token)
-			if tt.starts {
-				harness.StartProxy(t, text)
-				continue
-			}
-			program, err := harness.Build()
-			assert.Must(t, err)
-			out, err := exec.Command(program, "serve", "--config", harness.WriteConfig(t, text)).CombinedOutput()
-			assert.True(t, err != nil && strings.Contains(string(out), "needs a \"token\""), "%s: %v\n%s", tt.listen, err, out)
+	config := func(listen, token string) string {
+		return harness.OneListener("127.0.0.1:1") + fmt.Sprintf("admin: {listen: %q%s}\n", listen, token)
+	}
+	for _, token := range []string{"", ", token: \"\""} {
+		for _, local := range []string{"127.0.0.1:0", "127.0.0.2:0", "localhost:0", "unix:admin.sock"} {
+			harness.StartProxy(t, config(local, token))
+		}
+		for _, far := range []string{
+			":0", "0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0", "192.0.2.1:0", "db1.example:0", "localhost.example:0", "127.0.0.1.example:0",
+		} {
+			out, err := harness.Command(t, "serve", "--config", harness.WriteConfig(t, config(far, token)))
+			assert.True(t, err != nil && strings.Contains(out, "needs a \"token\""), "%s: %v\n%s", far, err, out)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -32,8 +31,13 @@ type watched struct {
 // start starts one whose configuration ends with more.
 func start(t *testing.T, server *servers.Server, db, more string) *watched {
 	t.Helper()
-	p := harness.StartProxy(t, harness.OneListener(server.Addr)+"admin: {listen: 127.0.0.1:0}\n"+more)
-	found := regexp.MustCompile(`msg=admin listen=(\S+)`).FindStringSubmatch(p.Log())
+	return adminOf(t, harness.StartProxy(t, harness.OneListener(server.Addr)+"admin: {listen: 127.0.0.1:0}\n"+more), server, db)
+}
+
+// adminOf is a proxy whose admin listener is in its log.
+func adminOf(t *testing.T, p *harness.Proxy, server *servers.Server, db string) *watched {
+	t.Helper()
+	found := regexp.MustCompile(`msg=admin listen=(\S+:\S+)`).FindStringSubmatch(p.Log())
 	assert.MustTrue(t, found != nil, "no admin listener in the log")
 	return &watched{p, server, db, "http://" + found[1]}
 }
@@ -49,32 +53,40 @@ func (w *watched) open(t *testing.T, n int) *sql.DB {
 // get returns the answer to a path.
 func (w *watched) get(t *testing.T, path string) (status int, body string) {
 	t.Helper()
-	r := assert.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, w.admin+path, nil)).Must(t)
-	return answer(t, r)
+	return answer(t, assert.Of(http.NewRequestWithContext(t.Context(), http.MethodGet, w.admin+path, nil)).Must(t))
+}
+
+func (w *watched) status(t *testing.T, path string) int {
+	t.Helper()
+	status, _ := w.get(t, path)
+	return status
+}
+
+func (w *watched) answer(t *testing.T, path string) string {
+	t.Helper()
+	_, body := w.get(t, path)
+	return body
 }
 
 func answer(t *testing.T, r *http.Request) (status int, body string) {
 	t.Helper()
 	a := assert.Of(http.DefaultClient.Do(r)).Must(t)
 	defer a.Body.Close()
-	text := assert.Of(io.ReadAll(a.Body)).Must(t)
-	return a.StatusCode, string(text)
+	return a.StatusCode, string(assert.Of(io.ReadAll(a.Body)).Must(t))
 }
 
 func (w *watched) state(t *testing.T) (s monitor.State) {
 	t.Helper()
-	if _, body := w.get(t, "/api/v1/status"); json.Unmarshal([]byte(body), &s) != nil {
-		t.Fatalf("no state: %s", body)
-	}
+	body := w.answer(t, "/api/v1/status")
+	assert.Must(t, json.Unmarshal([]byte(body), &s), body)
 	return s
 }
 
 // metric returns the sum of all samples of a name whose labels have all of these texts.
 func (w *watched) metric(t *testing.T, name string, labels ...string) (sum float64) {
 	t.Helper()
-	_, body := w.get(t, "/metrics")
 	found := false
-	for line := range strings.Lines(body) {
+	for line := range strings.Lines(w.answer(t, "/metrics")) {
 		rest, ok := strings.CutPrefix(line, "idproxy_"+name)
 		if !ok || rest[0] != '{' && rest[0] != ' ' {
 			continue
@@ -99,9 +111,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	db := harness.Database(t, server)
 	w := start(t, server, db, fmt.Sprintf("sources: {ids: {segment: {}}}\nrules:\n  - {table: %s.t, column: id, source: ids}\n  - {table: %s.seen, column: id, source: ids, mode: observe}\n", db, db))
 	pool := w.open(t, 8)
-	for _, table := range []string{"t", "seen"} {
-		assert.Of(pool.ExecContext(t.Context(), "CREATE TABLE "+table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE)")).Must(t)
-	}
+	harness.MustExec(t, pool, "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE seen (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE)")
 	before := w.state(t)
 	const clients, each = 8, 200
 	var failed, selects, observed atomic.Int64
@@ -145,8 +155,7 @@ func TestMetricsTellTheTruth(t *testing.T) {
 	all.Wait()
 	close(stop)
 	scrapes := <-scraped
-	var rows float64
-	assert.Must(t, pool.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&rows))
+	rows := float64(harness.Count(t, pool, "SELECT COUNT(*) FROM t"))
 	for _, tt := range []struct {
 		name   string
 		labels []string
@@ -160,11 +169,11 @@ func TestMetricsTellTheTruth(t *testing.T) {
 		{"upstream_up", nil, 1},
 		{"ready", nil, 1},
 	} {
-		got := w.metric(t, tt.name, tt.labels...)
-		for deadline := time.Now().Add(time.Minute); got != tt.want && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			got = w.metric(t, tt.name, tt.labels...) // a command is counted just behind its reply
-		}
-		assert.Equal(t, fmt.Sprintf("%s%v", tt.name, tt.labels), got, tt.want)
+		var got float64
+		assert.Until(t, fmt.Sprintf("%s%v is %v", tt.name, tt.labels, tt.want), func() bool { // a command is counted just behind its reply
+			got = w.metric(t, tt.name, tt.labels...)
+			return got == tt.want
+		}, func() string { return fmt.Sprint("it is ", got) })
 	}
 	forwarded := func(s monitor.State) (n uint64) {
 		for _, one := range s.Listeners[0].Statements {
@@ -175,10 +184,13 @@ func TestMetricsTellTheTruth(t *testing.T) {
 		return n
 	}
 	least := uint64(selects.Load()) + 1
-	got := forwarded(w.state(t)) - forwarded(before)
-	for deadline := time.Now().Add(time.Minute); got < least && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		got = forwarded(w.state(t)) - forwarded(before) // as above, and a state is up to a tenth of a second old
-	}
-	assert.True(t, got >= least && got <= least+2*clients, "forwarded %d, want %d and a few for logins", got, least)
+	var got uint64
+	assert.Until(t, fmt.Sprintf("%d are forwarded", least), func() bool { // as above, and a state is up to a tenth of a second old
+		got = forwarded(w.state(t)) - forwarded(before)
+		return got >= least
+	}, func() string { return fmt.Sprint("it is ", got) })
+	assert.True(t, got <= least+2*clients, "forwarded %d, want %d and a few for logins", got, least)
 	t.Logf("compared: %v rows, %d errors, %d scrapes", rows, failed.Load(), scrapes)
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -44,9 +44,7 @@ func browse(t *testing.T) context.Context {
 				t.Errorf("the page's console: %s", ev.Args[0].Value)
 			}
 		case *cdplog.EventEntryAdded:
-			if ev.Entry.Level == cdplog.LevelError && !strings.HasSuffix(ev.Entry.URL, "/api/v1/reload") { // of a file with a mistake
-				t.Errorf("the browser: %s %s", ev.Entry.Text, ev.Entry.URL)
-			}
+			assert.True(t, ev.Entry.Level != cdplog.LevelError || strings.HasSuffix(ev.Entry.URL, "/api/v1/reload"), "the browser: %s %s", ev.Entry.Text, ev.Entry.URL) // of a file with a mistake
 		}
 	})
 	assert.Must(t, chromedp.Run(ctx, cdplog.Enable()))
@@ -182,16 +180,14 @@ rules:
 	}
 	until(t, ctx, `document.getElementById("state").innerText === "not ready"`)
 	until(t, ctx, shows("problems", "source order_id"))
-	if status, body := w.get(t, "/readyz"); status != 503 || !strings.Contains(body, "order_id") {
-		t.Errorf("readyz: %d %s", status, body)
-	}
+	status, body := w.get(t, "/readyz")
+	assert.True(t, status == 503 && strings.Contains(body, "order_id"), "readyz: %d %s", status, body)
 	store.open()
 	until(t, ctx, `document.getElementById("state").innerText === "ready"`)
 	insert(1)
 	until(t, ctx, shows("stores", "answers"))
 
-	_, body := w.get(t, "/")
-	body = strings.ReplaceAll(body, "http://www.w3.org/2000/svg", "") // the name of a language
+	body = strings.ReplaceAll(w.answer(t, "/"), "http://www.w3.org/2000/svg", "") // the name of a language
 	assert.True(t, !strings.Contains(body, "http:") && !strings.Contains(body, "https:") && !strings.Contains(body, `"//`), "the page names an address outside")
 	var text string
 	assert.Must(t, chromedp.Run(ctx, chromedp.Evaluate("document.documentElement.outerHTML", &text)))

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +116,7 @@ rules:
 			noSecret(t, path, body)
 			seen[path] = len(body)
 		}
-		_, body := w.get(t, "/api/v1/refusals")
+		body := w.answer(t, "/api/v1/refusals")
 		for _, reason := range []string{"explicit_id", "observed", "form", "no_ids"} {
 			assert.True(t, strings.Contains(body, fmt.Sprintf("\"reason\":%q", reason)), "none was %s", reason)
 		}
@@ -126,8 +125,7 @@ rules:
 		direct.Must(t, "CREATE TABLE seen"+secretText+" (id INT AUTO_INCREMENT PRIMARY KEY, a INT)")
 		noSecret(t, "the log", w.Log())
 		control.Must(t, "INSERT INTO seen"+secretText+" (a) VALUES (1)")
-		_, body = w.get(t, "/api/v1/refusals")
-		assert.True(t, secretIn(body) >= 0, "the secret was not found where it is")
+		assert.True(t, secretIn(w.answer(t, "/api/v1/refusals")) >= 0, "the secret was not found where it is")
 		assert.Must(t, w.Stop(time.Minute))
 		assert.True(t, strings.Contains(w.Log(), "statement refused") && strings.Contains(w.Log(), "observed in all"), "the log has no refusal or no observation")
 		t.Logf("%d statements; bytes that were looked at: %v, log %d", sent, seen, len(w.Log()))
@@ -181,21 +179,15 @@ func TestHostileNames(t *testing.T) {
 		err := chromedp.Run(ctx, chromedp.Evaluate(`document.querySelectorAll("main img, main u, main i, main b").length`, &elements))
 		assert.True(t, err == nil && elements <= 0, "%d elements were made of names: %v", elements, err)
 	})
-	program := assert.Of(harness.Build()).Must(t)
-	out, err := exec.Command(program, "status", "--admin", strings.TrimPrefix(w.admin, "http://")).CombinedOutput()
-	assert.NoError(t, err, "status", string(out))
-	_, metrics := w.get(t, "/metrics")
-	_, refusals := w.get(t, "/api/v1/refusals")
-	_, events := w.get(t, "/api/v1/events")
-	for name, text := range map[string]string{"the log": w.Log(), "status": string(out), "metrics": metrics, "refusals": refusals, "events": events} {
-		if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }); i >= 0 {
-			t.Errorf("%s has a control character: %q", name, text[max(0, i-100):i+1])
-		}
+	out, err := harness.Command(t, "status", "--admin", strings.TrimPrefix(w.admin, "http://"))
+	assert.NoError(t, err, "status", out)
+	refusals := w.answer(t, "/api/v1/refusals")
+	for name, text := range map[string]string{"the log": w.Log(), "status": out, "metrics": w.answer(t, "/metrics"), "refusals": refusals, "events": w.answer(t, "/api/v1/events")} {
+		i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f })
+		assert.True(t, i < 0, "%s has a control character: %q", name, text[max(0, i-100):max(0, i+1)])
 	}
 	for line := range strings.Lines(w.Log()) {
 		assert.True(t, strings.HasPrefix(line, "time="), "a name made a line of its own: %q", line)
 	}
-	if !strings.Contains(refusals, `\u003cimg`) || !strings.Contains(w.Log(), "<img src=x") { // else nothing was looked at
-		t.Errorf("the user is not named: %s", refusals)
-	}
+	assert.True(t, strings.Contains(refusals, `\u003cimg`) && strings.Contains(w.Log(), "<img src=x"), "the user is not named: %s", refusals) // else nothing was looked at
 }

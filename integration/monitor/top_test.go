@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,18 +107,10 @@ func (s *terminal) String() string {
 // until waits for the screen to show what all the expressions match.
 func (s *terminal) until(t *testing.T, wanted ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		seen, missing := s.String(), ""
-		for _, w := range wanted {
-			if !regexp.MustCompile("(?m)" + w).MatchString(seen) {
-				missing = w
-			}
-		}
-		if missing == "" {
-			return
-		}
-		assert.MustTrue(t, !time.Now().After(deadline), "it never shows %s:\n%s", missing, seen)
-	}
+	assert.Until(t, fmt.Sprintf("it shows %q", wanted), func() bool {
+		seen := s.String()
+		return !slices.ContainsFunc(wanted, func(w string) bool { return !regexp.MustCompile("(?m)" + w).MatchString(seen) })
+	}, s.String)
 }
 
 // TestTop watches a running idproxy in a terminal of 80 by 24 while rows go in, closes a session,
@@ -164,10 +157,8 @@ func TestTop(t *testing.T) {
 	picture("sources")
 	press("3")
 	screen.until(t, "^"+db+`\.t\.id +ids +enforce +`+some)
-	harness.WantError(t, func() error {
-		_, err := pool.ExecContext(t.Context(), "INSERT INTO t VALUES (4711,2)")
-		return err
-	}(), 1235, "reject")
+	_, err = pool.ExecContext(t.Context(), "INSERT INTO t VALUES (4711,2)")
+	harness.WantError(t, err, 1235, "reject")
 	screen.until(t, "1 explicit_id$")
 	press("5")
 	const refused = "1 +(0|-|[0-9.]+) +explicit_id .* app "

@@ -92,7 +92,7 @@ func fillSpelled(t *testing.T, server *servers.Server, exact bool) {
 			rules += fmt.Sprintf("{table: %q, column: id, source: ids}, ", schema+"."+table.name)
 		}
 	}
-	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
+	proxy := harness.StartWith(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
 	for i, table := range spelledTables {
 		inTurn := (i%2 == 0) == (exact == (server.Kind == servers.MariaDB)) // in a narrow run, on each server by one kind of rule
 		if table.only != "" && table.only != server.Kind.String() || table.only == "" && !inTurn && !width.Matrix() {
@@ -227,7 +227,7 @@ func fillSpelledColumns(t *testing.T, server *servers.Server) {
 		direct.Must(t, fmt.Sprintf("CREATE TABLE c%d (%s BIGINT NOT NULL PRIMARY KEY, a BIGINT)", i, quoted))
 		rules += fmt.Sprintf("{table: %q, column: %q, source: ids}, ", fmt.Sprintf("%s.c%d", db, i), c.name)
 	}
-	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
+	proxy := harness.StartWith(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
 	for i, c := range spelledTables {
 		if c.only != "" && c.only != server.Kind.String() {
 			continue

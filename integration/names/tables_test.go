@@ -271,7 +271,7 @@ func foldsAsServer(t *testing.T, server *servers.Server) {
 		}
 		rules += fmt.Sprintf("{table: %q, column: id, source: ids}, ", "folded."+n.table)
 	}
-	proxy := harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
+	proxy := harness.StartWith(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart), rules)
 	s := wireclient.Open(t, proxy.Addr("a"), "folded")
 	s.Must(t, "SET NAMES utf8mb4")
 	for _, n := range foldedNames {
@@ -294,7 +294,7 @@ func TestNamesWithoutCase(t *testing.T) {
 				"CREATE VIEW Shop.v_short AS SELECT a FROM Shop.Orders", "CREATE TABLE Shop.v_table (a INT)")
 			foldsAsServer(t, server)
 			for _, sc := range caseScripts {
-				w := &pair.World{Server: server, DB: "shop", Addr: harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart),
+				w := &pair.World{Server: server, DB: "shop", Addr: harness.StartWith(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", pair.SourceStart),
 					`{table: Shop.Orders, column: id, source: ids}, {table: "shop.V_*", column: id, source: ids}`).Addr("a")}
 				w.Run(t, []pair.Script{sc}, "DELETE FROM orders")
 			}

@@ -23,7 +23,7 @@ func newOracle(t *testing.T, server *servers.Server, tr trigger) *oracle {
 		o.worlds = append(o.worlds, w)
 		rules += fmt.Sprintf(`{table: "%s.*", column: id, source: ids}, {table: %[1]s.two, column: id2, source: second}, `, w.db)
 	}
-	proxy := harness.StartFilling(t, server.Addr,
+	proxy := harness.StartWith(t, server.Addr,
 		fmt.Sprintf("ids: {segment: {start: %d}}, second: {segment: {start: %d}}", wireclient.SourceStart, wireclient.SecondSourceStart), rules)
 	for _, w := range o.worlds {
 		w.addr = proxy.Addr("a")

@@ -66,9 +66,7 @@ func (n *node) begin(t testing.TB) {
 		_ = n.proxy.Signal(syscall.SIGCONT)
 		_ = n.proxy.Kill()
 		for _, word := range []string{"DATA RACE", "panic", "fatal error"} {
-			if strings.Contains(n.proxy.Log(), word) {
-				t.Errorf("idproxy logged %q:\n%s", word, n.proxy.LogTail(40))
-			}
+			assert.True(t, !strings.Contains(n.proxy.Log(), word), "idproxy logged %q:\n%s", word, n.proxy.LogTail(40))
 		}
 		if t.Failed() {
 			t.Logf("log of %s:\n%s", n.order, n.proxy.LogTail(30))

@@ -24,9 +24,7 @@ func TestInserts(t *testing.T) {
 	harness.MustExec(t, direct, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	harness.MustExec(t, direct, "INSERT INTO t (id) VALUES (7000)")
 	w := newWorld(t, 1)
-	config := func() string {
-		return strings.Replace(w.config(t, s.Addr, "false"), "key: orders", "key: fresh", 1)
-	}
+	config := func() string { return strings.Replace(w.config(t, s.Addr, "false"), "key: orders", "key: fresh", 1) }
 	proxies := []*harness.Proxy{harness.StartProxy(t, config()), harness.StartProxy(t, config())}
 	lead := leads(t, proxies)
 	follower := proxies[1-lead]
@@ -56,14 +54,10 @@ func TestInserts(t *testing.T) {
 // sends a hundred at a time.
 func BenchmarkINCR(b *testing.B) {
 	r, err := servers.StartRedis(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.Must(b, err)
 	defer r.Stop() //nolint:errcheck // nothing is left to do
 	program, err := harness.BuildPlain()
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.Must(b, err)
 	f := newFleet(b, newWorld(b, 1), program, 2, func(config string, _ []string) string { return config })
 	lead := f.leader(b)
 	other := f.nodes[0]

@@ -104,9 +104,7 @@ func TestSpoken(t *testing.T) {
 			if c.line == "" {
 				continue
 			}
-			if err := s.step(step{line: c.line}); err != nil {
-				t.Errorf("%s: %v", c.said, err)
-			}
+			assert.NoError(t, s.step(step{line: c.line}), c.said)
 		}
 		t.Logf("compared: %d commands", s.commands)
 	})

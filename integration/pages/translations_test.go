@@ -15,10 +15,7 @@ import (
 )
 
 // translations are pages in another language, with the page that each translates.
-var translations = map[string]string{
-	"README.zh-CN.md":           "README.md",
-	"docs/zh-CN/quick-start.md": "docs/quick-start.md",
-}
+var translations = map[string]string{"README.zh-CN.md": "README.md", "docs/zh-CN/quick-start.md": "docs/quick-start.md"}
 
 var inWords = regexp.MustCompile("(?m)^#+ |`[^`]+`|\\]\\([^)\\s]+\\)")
 

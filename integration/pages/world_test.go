@@ -192,9 +192,7 @@ func (s *scene) end() (err error) {
 }
 
 // stop ends what runs at the end of a test.
-func (s *scene) stop() {
-	assert.NoError(s.t, s.end())
-}
+func (s *scene) stop() { assert.NoError(s.t, s.end()) }
 
 // bash runs a line in the reader's folder, and returns an error when it fails.
 func (s *scene) bash(line string) error {

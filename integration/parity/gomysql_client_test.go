@@ -47,7 +47,7 @@ func compareLibrary(t *testing.T, server *servers.Server, steps []libraryStep) {
 	for i, attribute := range []string{"AUTO_INCREMENT", ""} {
 		db, addr := harness.Database(t, server), server.Addr
 		if attribute == "" {
-			addr = harness.StartFilling(t, server.Addr, "ids: {segment: {}}, more: {segment: {}}",
+			addr = harness.StartWith(t, server.Addr, "ids: {segment: {}}, more: {segment: {}}",
 				fmt.Sprintf("{table: %s.orders, column: id, source: ids}, {table: %[1]s.items, column: id, source: more}", db)).Addr("a")
 		}
 		setUp := harness.Open(t, server.Config(db), "")

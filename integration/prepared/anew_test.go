@@ -18,7 +18,7 @@ import (
 func openAnew(t *testing.T, server *servers.Server, tables string) wireSession {
 	t.Helper()
 	db := harness.Database(t, server)
-	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", fmt.Sprintf(`{table: "%s.%s", column: id, source: ids}`, db, tables))
+	proxy := harness.StartWith(t, server.Addr, "ids: {segment: {start: 1000}}", fmt.Sprintf(`{table: "%s.%s", column: id, source: ids}`, db, tables))
 	return wireSession{wireclient.Open(t, proxy.Addr("a"), db)}
 }
 

@@ -243,7 +243,7 @@ func TestByPosition(t *testing.T) {
 func TestDoubtedTable(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		db := harness.Database(t, server)
-		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", fmt.Sprintf(`{table: "%s.*", column: id, source: ids}`, db))
+		proxy := harness.StartWith(t, server.Addr, "ids: {segment: {start: 1000}}", fmt.Sprintf(`{table: "%s.*", column: id, source: ids}`, db))
 		s, direct := wireSession{wireclient.Open(t, proxy.Addr("a"), db)}, wireclient.Open(t, server.Addr, db)
 		s.Must(t, "CREATE TABLE t (a INT)")
 		st, _ := s.statement(t, "INSERT INTO t (a) VALUES (1)")

@@ -30,7 +30,7 @@ type preparedWorld struct {
 func openPrepared(t *testing.T, server *servers.Server) preparedWorld {
 	t.Helper()
 	name := harness.Database(t, server)
-	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
+	proxy := harness.StartWith(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
 	conn := assert.Of(harness.Open(t, server.Config(name), proxy.Addr("a")).Conn(t.Context())).Must(t)
 	t.Cleanup(func() { conn.Close() })
 	for _, text := range []string{
@@ -86,7 +86,7 @@ func TestPrepared(t *testing.T) {
 func TestPreparedSelectGainsColumn(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		db := harness.Database(t, server)
-		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
+		proxy := harness.StartWith(t, server.Addr, "ids: {segment: {}}",
 			fmt.Sprintf(`{table: %s.t, column: id, source: ids}, {table: "%[1]s.*", column: nr, source: ids}`, db))
 		s := wireclient.Open(t, proxy.Addr("a"), db)
 		s.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")

@@ -95,7 +95,7 @@ func (s wireSession) longData(tb testing.TB, id uint32, param uint16, data strin
 func TestLongDataBehindRefusal(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		name := harness.Database(t, server)
-		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids, explicit: reject}`)
+		proxy := harness.StartWith(t, server.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids, explicit: reject}`)
 		s := wireSession{wireclient.Open(t, proxy.Addr("a"), name)}
 		s.Must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, a TEXT, b TEXT)")
 		st, params := s.statement(t, "INSERT INTO orders (id, a) VALUES (?, ?), (NULL, ?) ON DUPLICATE KEY UPDATE b = ?")

@@ -100,7 +100,7 @@ func newPlayground(t *testing.T, server *servers.Server, packet bool) *playgroun
 	t.Helper()
 	shown := map[bool]string{false: "server", true: "packet"}[packet]
 	p := &playground{packet: packet, server: server}
-	p.proxy = harness.Start(t, harness.Spec{Plain: true, Config: harness.Filling(p.server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", 5*sessions.GeneratedFrom),
+	p.proxy = harness.Start(t, harness.Spec{Plain: true, Config: harness.OneListenerWith(p.server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", 5*sessions.GeneratedFrom),
 		fmt.Sprintf(`{table: "proxied*.r*", column: id, source: ids, last_insert_id: %s}`, shown))})
 	p.began = time.Now()
 	return p

@@ -46,7 +46,7 @@ func TestDebts(t *testing.T) {
 	}
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		name := harness.Database(t, s)
-		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}`)
+		proxy := harness.StartWith(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}`)
 		direct := wireclient.Open(t, s.Addr, name)
 		direct.Must(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)",
 			"CREATE TABLE counted (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE) AUTO_INCREMENT=1000", "CREATE TABLE kept LIKE counted",
@@ -110,7 +110,7 @@ func pipeline(s *wireclient.Session, texts []string) (all []wireclient.Reply, er
 func TestBelowZero(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		name := harness.Database(t, s)
-		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}`)
+		proxy := harness.StartWith(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.plain", column: id, source: ids}, {table: "*.kept", column: id, source: ids}`)
 		c := wireclient.Open(t, proxy.Addr("a"), name)
 		c.Must(t, "CREATE TABLE plain (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)")
 		for _, tt := range []struct {

@@ -27,7 +27,7 @@ func TestNotices(t *testing.T) {
 		db := harness.Database(t, server)
 		direct := wireclient.Open(t, server.Addr, db)
 		direct.Must(t, "CREATE TABLE kept (id BIGINT PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE seen (id BIGINT AUTO_INCREMENT PRIMARY KEY, a VARCHAR(20))")
-		p := harness.StartFilling(t, server.Addr, "ids: {segment: {}}",
+		p := harness.StartWith(t, server.Addr, "ids: {segment: {}}",
 			fmt.Sprintf("{table: %s.kept, column: id, source: ids, explicit: reject}, {table: %[1]s.seen, column: id, source: ids, mode: observe}", db))
 		s := wireclient.Open(t, p.Addr("a"), db)
 		for i := range 20 {
@@ -108,7 +108,7 @@ func TestQuestionsDoNotTouchDiagnostics(t *testing.T) {
 		for _, rules := range []string{"", `{table: "*.orders", column: id, source: ids}`} {
 			t.Run(fmt.Sprintf("%s, rules [%s]", s.Kind, rules), func(t *testing.T) {
 				name := harness.Database(t, s)
-				proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {}}", rules)
+				proxy := harness.StartWith(t, s.Addr, "ids: {segment: {}}", rules)
 				c := s.Config(name)
 				c.MultiStatements = true
 				conn := assert.Of(harness.Open(t, c, proxy.Addr("a")).Conn(context.Background())).Must(t)

@@ -22,7 +22,7 @@ import (
 func TestPieces(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		name := harness.Database(t, s)
-		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
+		proxy := harness.StartWith(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
 		file := "piece" + s.Kind.String()
 		sqldriver.RegisterReaderHandler(file, func() stdio.Reader { return strings.NewReader(strings.Repeat("7\n", 100_000)) })
 		defer sqldriver.DeregisterReaderHandler(file)
@@ -62,7 +62,7 @@ func TestPieces(t *testing.T) {
 func TestRefusedInTheMiddle(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
 		name := harness.Database(t, s)
-		proxy := harness.StartFilling(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
+		proxy := harness.StartWith(t, s.Addr, "ids: {segment: {start: 1000}}", `{table: "*.orders", column: id, source: ids}`)
 		c := wireclient.Open(t, proxy.Addr("a"), name)
 		c.Must(t, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE)")
 		got := assert.Of(c.Query("INSERT INTO orders (u) VALUES (1); INSERT INTO orders (u) SELECT 2+SLEEP(0); INSERT INTO orders (u) VALUES (3)")).Must(t)
@@ -81,7 +81,7 @@ func TestPacket(t *testing.T) {
 		log.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)",
 			"SET GLOBAL log_output = 'TABLE'", "TRUNCATE mysql.general_log", "SET GLOBAL general_log = 1")
 		defer log.Must(t, "SET GLOBAL general_log = 0", "SET GLOBAL log_output = DEFAULT")
-		s := wireclient.Open(t, harness.StartFilling(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", wireclient.SourceStart),
+		s := wireclient.Open(t, harness.StartWith(t, server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", wireclient.SourceStart),
 			fmt.Sprintf("{table: %s.t, column: id, source: ids, last_insert_id: packet}", db)).Addr("a"), db)
 		next := uint64(wireclient.SourceStart)
 		for _, st := range []struct {

@@ -90,7 +90,7 @@ func newRace(t *testing.T, server *servers.Server, engine string) *race {
 	r.writer = wireclient.Open(t, server.Addr, r.db)
 	r.writer.Must(t, "CREATE TABLE src (k INT AUTO_INCREMENT PRIMARY KEY, v INT) ENGINE="+engine,
 		"CREATE TABLE t (id BIGINT NOT NULL, v INT, round INT, KEY (id), KEY (round)) ENGINE="+engine)
-	r.proxy = harness.StartFilling(t, r.hook.addr, "ids: {segment: {start: 1000}}", fmt.Sprintf("{table: %s.t, column: id, source: ids}", r.db))
+	r.proxy = harness.StartWith(t, r.hook.addr, "ids: {segment: {start: 1000}}", fmt.Sprintf("{table: %s.t, column: id, source: ids}", r.db))
 	r.session = wireclient.Open(t, r.proxy.Addr("a"), r.db)
 	return r
 }

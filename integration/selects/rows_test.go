@@ -93,7 +93,7 @@ func many(t *testing.T, server *servers.Server, rows int) (*harness.Proxy, strin
 	for n := 1; n < rows; n *= 2 {
 		s.Must(t, fmt.Sprintf("INSERT INTO src SELECT k+%d, (k+%[1]d)*7919 %% 1000003, CONCAT('row ', k+%[1]d) FROM src WHERE k+%[1]d <= %d", n, rows))
 	}
-	proxy := harness.Start(t, harness.Spec{Plain: true, Config: harness.Filling(server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", wireclient.SourceStart),
+	proxy := harness.Start(t, harness.Spec{Plain: true, Config: harness.OneListenerWith(server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", wireclient.SourceStart),
 		fmt.Sprintf("{table: %s.t, column: id, source: ids}", db))})
 	return proxy, db
 }
@@ -229,7 +229,7 @@ func TestSelectValues(t *testing.T) {
 			"CREATE TABLE s (v INT PRIMARY KEY, w VARCHAR(20), date VARCHAR(20), fd DOUBLE(10,2), dd DECIMAL(20,10))",
 			"INSERT INTO s VALUES (1,'a','x',1.1,0.3333333333),(2,'b','y',2.2,1.5),(3,'c','z',0.35,7)",
 		)
-		proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}", fmt.Sprintf(`{table: "%s.t", column: id, source: ids}`, name))
+		proxy := harness.StartWith(t, server.Addr, "ids: {segment: {}}", fmt.Sprintf(`{table: "%s.t", column: id, source: ids}`, name))
 		for _, tt := range selectValues {
 			t.Run(tt.text, func(t *testing.T) {
 				const columns = " PRIMARY KEY, a BIGINT UNIQUE, b VARCHAR(40), d DECIMAL(40,20), f DOUBLE)"
@@ -282,7 +282,7 @@ func TestSelectLeavesOut(t *testing.T) {
 	direct.Must(t, "CREATE TABLE a (k INT PRIMARY KEY, v INT)", "INSERT INTO a SELECT seq, (seq*7) % 101 FROM seq_1_to_20",
 		"CREATE TABLE b (k INT PRIMARY KEY, w INT)", "INSERT INTO b SELECT seq, seq FROM seq_1_to_20",
 		"CREATE VIEW ab AS SELECT a.v, b.w FROM a JOIN b ON a.k=b.k", "CREATE TABLE t (id BIGINT, d DOUBLE)")
-	proxy := harness.StartFilling(t, server.Addr, "ids: {segment: {}}", fmt.Sprintf(`{table: "%s.t", column: id, source: ids}`, name))
+	proxy := harness.StartWith(t, server.Addr, "ids: {segment: {}}", fmt.Sprintf(`{table: "%s.t", column: id, source: ids}`, name))
 	s := wireclient.Open(t, proxy.Addr("a"), name)
 	assert.MustEqual(t, "rows went in", s.Must(t, "INSERT INTO t (d) SELECT v/3 FROM ab ORDER BY v+w LIMIT 5").Affected, 5)
 	assert.True(t, direct.Value(t, "SELECT MAX(id)-MIN(id) FROM t") != "4", "no row was left out: the test shows nothing")

@@ -22,10 +22,7 @@ type outcome struct {
 func run(t *testing.T, k *kind, p plan, dir string, log io.Writer) (o outcome) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		w := &world{
-			plan: p, began: time.Now(), issued: map[uint64]issue{}, over: make(chan struct{}),
-			hash: 0xcbf29ce484222325, log: log,
-		}
+		w := &world{plan: p, began: time.Now(), issued: map[uint64]issue{}, over: make(chan struct{}), hash: 0xcbf29ce484222325, log: log}
 		r := w.chance(1)
 		for n := range k.fleet() {
 			w.hosts = append(w.hosts, &host{w: w, n: n, dir: dir, drift: (r.Float64() - 0.5) * 1e-4})

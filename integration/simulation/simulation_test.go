@@ -47,9 +47,7 @@ func TestFleets(t *testing.T) {
 		}
 	}
 	t.Logf("%s, %.0f h in a minute", sum, sum.Lasted.Hours()/time.Since(began).Minutes())
-	if sum.Lasted.Hours() < float64(hours) {
-		t.Errorf("fleets lived for %.1f h, not %d", sum.Lasted.Hours(), hours)
-	}
+	assert.True(t, sum.Lasted.Hours() >= float64(hours), "fleets lived for %.1f h, not %d", sum.Lasted.Hours(), hours)
 }
 
 // numberOf is a number of the environment.
@@ -111,9 +109,7 @@ func TestReplay(t *testing.T) {
 		other += r.Other
 	}
 	t.Logf("%d of %d seeds had other events the second time", other, seeds)
-	if other*10 > seeds { // DESIGN.md says what is left to chance
-		t.Error("too many")
-	}
+	assert.True(t, other*10 <= seeds, "too many") // DESIGN.md says what is left to chance
 	folder := inMemory(t)
 	one, two := run(t, kinds[3], drawPlan(kinds[3], 1), folder(), nil), run(t, kinds[3], drawPlan(kinds[3], 2), folder(), nil)
 	assert.True(t, one.hash != two.hash, "two seeds have the same events")

@@ -73,9 +73,7 @@ func TestWorker(t *testing.T) {
 		assert.Must(t, json.Unmarshal([]byte(text), &j))
 	}
 	r := j.play(t)
-	if r.Seeds == 0 || r.Ids == 0 && r.Found == "" {
-		t.Errorf("%+v played nothing: %+v", j, r)
-	}
+	assert.True(t, r.Seeds != 0 && (r.Ids != 0 || r.Found != ""), "%+v played nothing: %+v", j, r)
 	text := assert.Of(json.Marshal(r)).Must(t)
 	fmt.Printf("\nreport %s\n", text)
 }

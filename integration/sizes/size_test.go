@@ -59,7 +59,7 @@ func insertOf(t *testing.T, rows, size int) string {
 }
 
 func sizeConfig(s *servers.Server, db string) string {
-	return harness.Filling(s.Addr, "ids: {segment: {}}", fmt.Sprintf("{table: %s.t, column: id, source: ids}", db)) + "limits: {statement: 100MiB}\n"
+	return harness.OneListenerWith(s.Addr, "ids: {segment: {}}", fmt.Sprintf("{table: %s.t, column: id, source: ids}", db)) + "limits: {statement: 100MiB}\n"
 }
 
 // TestStatementSizes fills statements around the sizes at which packets split.
@@ -176,7 +176,7 @@ func newLarge(tb testing.TB, server *servers.Server, limits string) *large {
 	l := &large{tb: tb, server: server, db: harness.Database(tb, server)}
 	l.direct = wireclient.Open(tb, server.Addr, l.db)
 	l.direct.Must(tb, "CREATE TABLE t (id BIGINT PRIMARY KEY, a LONGTEXT)", "CREATE TABLE free (id BIGINT AUTO_INCREMENT PRIMARY KEY, a LONGTEXT)")
-	l.proxy = harness.Start(tb, harness.Spec{Plain: true, Config: harness.Filling(server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", wireclient.SourceStart),
+	l.proxy = harness.Start(tb, harness.Spec{Plain: true, Config: harness.OneListenerWith(server.Addr, fmt.Sprintf("ids: {segment: {start: %d}}", wireclient.SourceStart),
 		fmt.Sprintf("{table: %s.t, column: id, source: ids}", l.db)) + limits})
 	return l
 }

@@ -127,7 +127,7 @@ func sendText(t *testing.T, text string, send func(string) ([]wireclient.Reply, 
 func TestWideSnapshot(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		db := harness.Database(t, server)
-		proxy := harness.StartFilling(t, server.Addr, "public_id: {uuidv7: {}}",
+		proxy := harness.StartWith(t, server.Addr, "public_id: {uuidv7: {}}",
 			fmt.Sprintf(`{table: "%s.t", column: pid, source: public_id}, {table: "%[1]s.*", column: absent, source: public_id}`, db))
 		direct, s := wireclient.Open(t, server.Addr, db), wireclient.Open(t, proxy.Addr("a"), db)
 		direct.Must(t, "CREATE TABLE t (a INT, pid CHAR(36) NOT NULL)", "CREATE TABLE seen (a INT)", "INSERT INTO t VALUES (0,'x')")
