@@ -143,7 +143,7 @@ func (o *oracle) families(t *testing.T, round int) {
 	for i, fam := range familiesOf(kind) {
 		for j, m := range modesOf(kind) {
 			switch at := i + j; {
-			case width.Long || width.Matrix() && (j == 0 || o.trigger == noTrigger && at%2 == 0 || at%8 == int(o.trigger)):
+			case width.Long || width.Matrix() && (o.trigger == noTrigger || j == 0 || at%8 == int(o.trigger)):
 			case width.Matrix() || at%20 != int(o.trigger) && (j > 0 || o.trigger != noTrigger):
 				continue
 			}
