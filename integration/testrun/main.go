@@ -232,7 +232,7 @@ func (t *tally) add(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "output":
-		if times, ok := strings.CutPrefix(e.Output, "measured: "); ok && e.Test == "" {
+		if times, ok := strings.CutPrefix(e.Output, "measured: "); ok {
 			t.measured[e.Package] = strings.TrimSuffix(times, "\n")
 		}
 		t.of(e.Package).addLine(e.Output)
