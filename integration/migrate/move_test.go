@@ -366,13 +366,17 @@ func TestMoveHindered(t *testing.T) {
 	assert.Must(t, s.proxies[1].Stop(patience))
 	s.refuses("--run enforce", "is idproxy running", "step enforce: NOT done")
 	assert.Equal(t, "the switch stands at version", s.proxies[0].stands(t, "observe").Version, 1)
-	// A proxy that watches another store does not hear the switch: no proxy gives ids.
-	other := harness.StoreDSN(s.shards[1], harness.Database(t, s.shards[1]))
-	startProxyIn(t, s.proxies[1].Dir, regexp.MustCompile(`dsn: "[^"]*"`).ReplaceAllString(s.config, fmt.Sprintf("dsn: %q", other)))
-	s.refuses("--run enforce --force", "has the switch at observe, not at prepare", "the switch is at observe again", "step enforce: NOT done")
-	assert.Equal(t, "the switch stands at version", s.proxies[0].stands(t, "observe").Version, 3)
 	assert.Must(t, os.WriteFile(s.plan, data[:len(data)/2], 0o600))
 	s.refuses("", "cannot be read")
+	assert.Must(t, os.WriteFile(s.plan, data, 0o600))
+	// A proxy that watches another store does not hear the switch: no proxy gives ids.
+	t.Run("another store", func(t *testing.T) {
+		width.Wide(t, "a proxy has a quarter of a minute to hear the switch")
+		other := harness.StoreDSN(s.shards[1], harness.Database(t, s.shards[1]))
+		startProxyIn(t, s.proxies[1].Dir, regexp.MustCompile(`dsn: "[^"]*"`).ReplaceAllString(s.config, fmt.Sprintf("dsn: %q", other)))
+		s.refuses("--run enforce --force", "has the switch at observe, not at prepare", "the switch is at observe again", "step enforce: NOT done")
+		assert.Equal(t, "the switch stands at version", s.proxies[0].stands(t, "observe").Version, 3)
+	})
 }
 
 // reload gives a proxy another configuration, and waits until it is in force.
