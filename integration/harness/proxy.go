@@ -52,7 +52,7 @@ func StartProxy(tb testing.TB, config string) *Proxy {
 	return Start(tb, Spec{Config: config})
 }
 
-// StartWith is StartProxy with the configuration Filling.
+// StartWith is StartProxy with the configuration OneListenerWith.
 func StartWith(tb testing.TB, upstream, sources, rules string) *Proxy {
 	tb.Helper()
 	return StartProxy(tb, OneListenerWith(upstream, sources, rules))
