@@ -13,7 +13,7 @@ STORE       ?= mysql
 CHAOS       ?= 5m
 RUNS        ?= 1
 
-.PHONY: go help build run test test-matrix test-long lint fuzz-short shape chaos fleet bench dist docs clean
+.PHONY: go servers help build run test test-matrix test-long lint fuzz-short shape chaos fleet bench dist docs clean
 
 build lint fuzz-short shape dist: go
 go:
@@ -52,8 +52,10 @@ SERVERS := mariadb mariadb118 mysql redis etcd zookeeper gcc clients prometheus 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
-test: ## every kind of comparison, on both servers; PKG=./integration/oracle RUN=TestX runs one room, or one test of it
+servers: # what tests run, and what they are written in
 	$(INSTALL) $(SERVERS)
+
+test: servers ## every kind of comparison, on both servers; PKG=./integration/oracle RUN=TestX runs one room, or one test of it
 	$(TESTRUN) -timeout=40m -run '$(RUN)' $(PKG)
 
 test-matrix: ## with the race detector, over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
