@@ -322,6 +322,7 @@ func TestEtcdTLS(t *testing.T) {
 	_, err3 := c.AuthEnable(t.Context())
 	assert.Must(t, errors.Join(err1, err2, err3))
 	files := fmt.Sprintf("ca: %[1]s/ca.pem, cert: %[1]s/client.pem, key: %[1]s/client.key", s.Dir)
+	var all sync.WaitGroup // a command may take seconds to fail
 	for _, tt := range []struct {
 		name, store string
 		fails       string // part of the error
@@ -334,11 +335,11 @@ func TestEtcdTLS(t *testing.T) {
 		{"no authority in the file", fmt.Sprintf("tls: {ca: %s/client.key}", s.Dir), "etcd.tls.ca"},
 		{"no TLS", "username: root, password: secret", "etcd store"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
+		commands := func(t *testing.T) {
 			path := harness.WriteConfig(t, idle+fmt.Sprintf(`stores: {main: {etcd: {endpoints: ["%s"], %s}}}
 sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: main}}}
 `, s.Addr, tt.store))
-			var both sync.WaitGroup // a command may take seconds to fail
+			var both sync.WaitGroup
 			for _, args := range [][]string{{"worker", "--config", path, "add", "2", "--new-pool"}, {"source", "set", "--config", path, "order_id", "1"}} {
 				both.Go(func() {
 					got := runWith(t, "", args...)
@@ -352,8 +353,10 @@ sources: {event_id: {snowflake: {workers: main}}, order_id: {segment: {store: ma
 				})
 			}
 			both.Wait()
-		})
+		}
+		all.Go(func() { t.Run(tt.name, commands) })
 	}
+	all.Wait()
 }
 
 // away reports whether an error says no more than that etcd was not reached in time. On a busy

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -187,10 +188,19 @@ func TestSilentMember(t *testing.T) {
 	})
 }
 
-// TestConnectsAgain has a cluster be away: however long that lasts, attempts to connect follow each
-// other within a second or two, so that ids come soon after the cluster does.
-func TestConnectsAgain(t *testing.T) {
+// TestConnections: each of these waits for some ten seconds, side by side.
+func TestConnections(t *testing.T) {
 	t.Parallel()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for name, test := range map[string]func(*testing.T){"made again": connectsAgain, "forgotten": forgottenConnection, "of a watch": watchEnds} {
+		all.Go(func() { t.Run(name, test) })
+	}
+}
+
+// connectsAgain has a cluster be away: however long that lasts, attempts to connect follow each
+// other within a second or two, so that ids come soon after the cluster does.
+func connectsAgain(t *testing.T) {
 	l := assert.Of(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	attempts := make(chan struct{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -233,10 +243,9 @@ func TestConnectsAgain(t *testing.T) {
 	}
 }
 
-// TestForgottenConnection: a connection that a firewall forgot, so that neither an answer nor an
-// end comes, is left for another one.
-func TestForgottenConnection(t *testing.T) {
-	t.Parallel()
+// forgottenConnection is one that a firewall forgot, so that neither an answer nor an
+// end comes: it is left for another one.
+func forgottenConnection(t *testing.T) {
 	s := newServer(t)
 	f := holders.NewForward(t, s.Addr)
 	st := assert.Of(New(Config{Endpoints: []string{f.Addr()}})).Must(t)

@@ -226,8 +226,12 @@ func TestNotes(t *testing.T) {
 	s := newServer(t)
 	one, other := newStore(t, s), newStore(t, s)
 	sourcetest.Notes(t, one.Notes(), other.Notes())
+}
 
-	// A member that was away: who watches is told why nothing is heard, and hears again.
+// watchEnds has a member be away: a watcher is told why nothing is heard, and hears again.
+func watchEnds(t *testing.T) {
+	s := newServer(t)
+	one, other := newStore(t, s), newStore(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	told, failed := make(chan map[string]string, 100), make(chan error, 100)
 	var watching sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,9 +30,10 @@ ids: {redis: {listen: "unix:%s"}}
 // comes twice; with a store and a pool that keep no fence some do.
 func TestFence(t *testing.T) {
 	t.Parallel()
+	var both sync.WaitGroup // they wait for most of their time
+	defer both.Wait()
 	for _, fence := range []bool{true, false} {
-		t.Run(fmt.Sprintf("fence %t", fence), func(t *testing.T) {
-			t.Parallel()
+		fenced := func(t *testing.T) {
 			r := assert.Of(servers.StartRedis(t.Context())).Must(t)
 			t.Cleanup(func() { _ = r.Stop() })
 			n := newNode(t, 0, nil)
@@ -45,7 +47,8 @@ func TestFence(t *testing.T) {
 				t.Logf("%s: %d ids twice", source, twice)
 				assert.True(t, fence == (twice == 0), "%s: fence %t, %d ids twice", source, fence, twice)
 			}
-		})
+		}
+		both.Go(func() { t.Run(fmt.Sprintf("fence %t", fence), fenced) })
 	}
 }
 

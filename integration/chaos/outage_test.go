@@ -49,6 +49,8 @@ rules:     [{table: "*.t", column: id, source: order_id}]
 // 1467 and nothing else, other statements go on, and when the store is back so are INSERTs, without
 // a restart.
 func TestOutage(t *testing.T) {
+	var all sync.WaitGroup // they wait for most of their time
+	defer all.Wait()
 	o := theOutage
 	enough, few := int(o.lasts.Seconds())*o.rate*2, int(o.lasts.Seconds())*o.rate*2/5
 	for _, tt := range []struct {
@@ -60,8 +62,7 @@ func TestOutage(t *testing.T) {
 		{"segment with ids for less", "mysql", fmt.Sprintf("{segment: {store: away, step: %d, step_policy: fixed, max_step: %[1]d}}", few), few, 0},
 		{"leased number", "redis", "{snowflake: {workers: away, " + o.lease + "}}", 0, o.gap},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
+		suffers := func(t *testing.T) {
 			s := harness.MariaDB(t)
 			name := harness.Database(t, s)
 			direct := harness.Open(t, s.Config(name), "")
@@ -122,7 +123,8 @@ func TestOutage(t *testing.T) {
 			}
 			assert.True(t, n.proc.PID() == pid, "the process was started again")
 			n.stop(t)
-		})
+		}
+		all.Go(func() { t.Run(tt.name, suffers) })
 	}
 }
 

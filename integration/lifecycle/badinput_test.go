@@ -40,9 +40,9 @@ var badLogins = map[string]string{
 }
 
 func TestBadLogins(t *testing.T) {
+	var wg sync.WaitGroup
 	for _, server := range harness.Servers(t) {
 		p := replay.StartProxy(t, harness.Spec{Config: harness.OneListener(server.Addr) + "limits: {handshake: 3s}\n"})
-		var wg sync.WaitGroup
 		for name, text := range badLogins {
 			wg.Go(func() {
 				start := time.Now()
@@ -58,8 +58,8 @@ func TestBadLogins(t *testing.T) {
 				assert.NoError(t, serves(server, p.Addr("a")), server.Kind, "after", name)
 			})
 		}
-		wg.Wait()
 	}
+	wg.Wait()
 }
 
 // badCommand is a command that is no command.

@@ -222,8 +222,10 @@ func TestOpenWriters(t *testing.T) {
 	// ERR 1040, as a server with too many connections has it
 	full := silent(t, "\x17\x00\x00\x00\xff\x10\x04Too many connections")
 	dead, mute := config.Addr{Network: "tcp", Address: "127.0.0.1:1"}, silent(t, "")
+	var both sync.WaitGroup // one of them says nothing for seconds
+	defer both.Wait()
 	for _, kind := range []servers.Kind{servers.MariaDB, servers.MySQL} {
-		t.Run(kind.String(), func(t *testing.T) {
+		writers := func(t *testing.T) {
 			var at []config.Addr
 			for range 2 {
 				at = append(at, config.Addr{Network: "tcp", Address: harness.StartServer(t, kind, servers.Options{}).Addr})
@@ -262,7 +264,8 @@ func TestOpenWriters(t *testing.T) {
 				text := strings.Join(got, " ")
 				assert.True(t, strings.Contains(text, tt.want) && (err == nil) == (text == tt.want), "%s: %q, want %q", tt.name, text, tt.want)
 			}
-		})
+		}
+		both.Go(func() { t.Run(kind.String(), writers) })
 	}
 }
 
