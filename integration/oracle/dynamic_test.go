@@ -24,7 +24,7 @@ func dynamicModes(kind servers.Kind) []formMode {
 func TestOracleDynamic(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		kind, every := o.native.server.Kind, width.Of(61, 47)
-		o.inTurn = !width.Matrix()
+		o.inTurn = width.Of(true, o.trigger != noTrigger && !width.Long)
 		for i, fam := range familiesOf(kind) {
 			for j, m := range dynamicModes(kind) {
 				if !width.Long && (o.trigger != noTrigger && (i+j)%every != int(o.trigger) || j > 0 && (i+j)%every != 0) {

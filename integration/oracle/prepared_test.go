@@ -67,7 +67,7 @@ func (b *binder) beginPrepared() {
 func TestOraclePrepared(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		kind, every := o.native.server.Kind, width.Of(64, 15)
-		o.inTurn = !width.Matrix()
+		o.inTurn = width.Of(true, o.trigger != noTrigger && !width.Long)
 		if o.trigger != noTrigger {
 			every = width.Of(72, 15)
 		}
