@@ -35,10 +35,10 @@ const loginTimeout = 20 * time.Second
 const replyBuffer = 256 << 10
 
 // dial connects to addr and logs in to the schema of the benchmark, without multi-statements.
-func dial(addr string) (*client, error) { return dialAs(addr, false) }
+func dial(addr string) (*client, error) { return dialAs(addr, uint64(capabilities)) }
 
-// dialAs is dial for a client that turns multi-statements on, or does not.
-func dialAs(addr string, multi bool) (*client, error) {
+// dialAs is dial for a client of other capabilities.
+func dialAs(addr string, wanted uint64) (*client, error) {
 	ap, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func dialAs(addr string, multi bool) (*client, error) {
 		syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}),
 	)
 	if err == nil {
-		err = c.login(multi)
+		err = c.login(wanted)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("log in at %s: %w", addr, err), c.close())
@@ -101,7 +101,7 @@ const capabilities = mysql.CLIENT_LONG_PASSWORD | mysql.CLIENT_LONG_FLAG | mysql
 	mysql.CLIENT_CONNECT_WITH_DB | mysql.CLIENT_DEPRECATE_EOF
 
 // login authenticates with mysql_native_password.
-func (c *client) login(multi bool) error {
+func (c *client) login(wanted uint64) error {
 	greeting, seq, err := wire.ReadPacket(c, replyBuffer)
 	if err != nil {
 		return err
@@ -112,10 +112,6 @@ func (c *client) login(multi bool) error {
 	}
 	proof := mysql.CalcNativePassword(scramble, []byte(servers.AppPassword))
 	payload := make([]byte, 32)
-	wanted := uint64(capabilities)
-	if multi {
-		wanted |= uint64(mysql.CLIENT_MULTI_STATEMENTS)
-	}
 	wire.SetResponseCaps(payload, wanted)
 	payload[8] = mysql.DEFAULT_COLLATION_ID
 	payload = append(payload, servers.AppUser+"\x00"...)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/mysql"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,9 +24,13 @@ func openLoad(t *target, n int, w workload) (*load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
+	wanted := uint64(capabilities)
+	if w.multi {
+		wanted |= uint64(mysql.CLIENT_MULTI_STATEMENTS)
+	}
 	l := &load{epoll: epoll}
 	for i := range n {
-		c, err := dialAs(t.addr, w.multi)
+		c, err := dialAs(t.addr, wanted)
 		if err == nil {
 			l.clients = append(l.clients, c)
 			err = w.load(t, c, i)

@@ -67,7 +67,7 @@ func base(targets []*target) string {
 
 // report writes, in Markdown, how much processor time the ways take, and how long statements take.
 func report(w io.Writer, cells []*cell, targets []*target) {
-	base, ways := base(targets), waysTo(targets, true)
+	base, ways := base(targets), allWays(targets)
 	processors := slices.DeleteFunc(slices.Clone(ways), func(w way) bool { return w.target.proc == nil })
 	fmt.Fprintf(w, "\n### Processor time, as a multiple of %s's\n\nMedians over the rounds (with the quartiles), and us per statement.\n", base)
 	table(w, cells, processors, func(c *cell, name string) string {

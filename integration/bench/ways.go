@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // way is a way of a statement to the server: a target, and what idproxy does with it.
 type way struct {
 	name   string
@@ -13,17 +15,19 @@ const (
 	fills    = ", filled"
 )
 
-// waysTo are the ways through targets. There are two through each idproxy if ids can be filled.
-func waysTo(targets []*target, fillable bool) (ways []way) {
+// allWays are the ways through targets. There are two through each idproxy.
+func allWays(targets []*target) (ways []way) {
 	for _, t := range targets {
-		switch {
-		case !t.injects:
-			ways = append(ways, way{name: t.name, target: t})
-		case fillable:
+		if t.injects {
 			ways = append(ways, way{t.name + forwards, t, false}, way{t.name + fills, t, true})
-		default:
-			ways = append(ways, way{t.name + forwards, t, false})
+		} else {
+			ways = append(ways, way{name: t.name, target: t})
 		}
 	}
 	return ways
+}
+
+// waysTo are the ways of a statement, whose ids can be filled or not.
+func waysTo(targets []*target, fillable bool) []way {
+	return slices.DeleteFunc(allWays(targets), func(w way) bool { return w.fills && !fillable })
 }

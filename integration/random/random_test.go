@@ -133,7 +133,7 @@ func (p *playground) many(t *testing.T, seed uint64, n int) {
 
 // compare plays a session each way, and reports a difference with the least session that shows it.
 func (p *playground) compare(t *testing.T, worker int, seed, number uint64) {
-	s := sessions.Draw(p.dialect(), seed, number, randomSteps, p.packet)
+	s := sessions.Kind{Dialect: p.dialect(), Packet: p.packet}.Draw(seed, number, randomSteps)
 	direct, proxied, err := p.pair(worker, s)
 	if err != nil {
 		t.Errorf("session %d: %v", number, err)

@@ -114,12 +114,17 @@ func (side Side) Fit(text string) string {
 	})
 }
 
-// Draw draws the session of a number. The same dialect, seed and number always give the same one. packet: the
-// rule says last_insert_id: packet.
-func Draw(dialect string, seed, number uint64, steps int, packet bool) Session {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, number)), dialect: dialect, split: true, packet: packet}
+// Kind is what sessions are drawn for.
+type Kind struct {
+	Dialect string
+	Packet  bool // the rule says last_insert_id: packet
+}
+
+// Draw draws the session of a number. The same kind, seed and number always give the same one.
+func (k Kind) Draw(seed, number uint64, steps int) Session {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, number)), dialect: k.Dialect, split: true, packet: k.Packet}
 	g.zero, g.manual = g.one(3), g.one(2)
-	g.hides = packet && g.one(2)
+	g.hides = k.Packet && g.one(2)
 	g.myISAM = g.one(2) && g.mariaDB() // MySQL warns now and then of engines that are mixed
 	g.begin()
 	for len(g.session.Steps) < steps {

@@ -10,10 +10,11 @@ import (
 // TestDraw draws the same session for the same numbers, and another for others.
 func TestDraw(t *testing.T) {
 	for _, dialect := range []string{MariaDB, MySQL} {
-		first := Draw(dialect, 1, 2, 100, false)
+		kind := Kind{Dialect: dialect}
+		first := kind.Draw(1, 2, 100)
 		assert.True(t, len(first.Steps) >= 100 && len(first.World) >= 5, "%s: %d steps, a world of %d statements", dialect, len(first.Steps), len(first.World))
-		assert.True(t, reflect.DeepEqual(first, Draw(dialect, 1, 2, 100, false)), "%s: not the same again", dialect)
-		assert.True(t, !reflect.DeepEqual(first, Draw(dialect, 1, 3, 100, false)), "%s: another number, the same session", dialect)
+		assert.True(t, reflect.DeepEqual(first, kind.Draw(1, 2, 100)), "%s: not the same again", dialect)
+		assert.True(t, !reflect.DeepEqual(first, kind.Draw(1, 3, 100)), "%s: another number, the same session", dialect)
 	}
 }
 

@@ -16,10 +16,9 @@ import (
 )
 
 // giveOf is a socket as another process hands it over. The test closes its listener.
-func giveOf(t *testing.T, name string, foreign bool, l net.Listener) given {
+func giveOf(t *testing.T, p paper, l net.Listener) given {
 	t.Helper()
-	f := assert.Of(copyOf(socket{paper{Name: name}, l})).Must(t)
-	return given{paper{name, foreign}, f}
+	return given{p, assert.Of(copyOf(socket{paper{Name: p.Name}, l})).Must(t)}
 }
 
 // opened listens, and leaves the file of a unix socket behind.
@@ -39,8 +38,8 @@ func TestListen(t *testing.T) {
 	_, port, err := net.SplitHostPort(everywhere.Addr().String())
 	assert.Must(t, err)
 	s := &Sockets{given: []given{
-		giveOf(t, "tcp 127.0.0.1:0", false, first), giveOf(t, "tcp 127.0.0.1:0", false, second),
-		giveOf(t, "", true, named), giveOf(t, "", true, everywhere),
+		giveOf(t, paper{Name: "tcp 127.0.0.1:0"}, first), giveOf(t, paper{Name: "tcp 127.0.0.1:0"}, second),
+		giveOf(t, paper{Foreign: true}, named), giveOf(t, paper{Foreign: true}, everywhere),
 	}}
 	for _, tt := range []struct{ network, address, want string }{
 		{"tcp", "127.0.0.1:0", first.Addr().String()},
@@ -86,7 +85,7 @@ func TestSettle(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	s := &Sockets{}
 	for name, foreign := range map[string]bool{"handed": false, "systemd": true, "unneeded": false, "unasked": true} {
-		s.given = append(s.given, giveOf(t, nameOf("unix", at(name)), foreign, opened(t, "unix", at(name))))
+		s.given = append(s.given, giveOf(t, paper{nameOf("unix", at(name)), foreign}, opened(t, "unix", at(name))))
 	}
 	var listeners []net.Listener
 	for _, name := range []string{"handed", "systemd"} {

@@ -53,39 +53,33 @@ func startWorld(ctx context.Context, dir string) (w *world, err error) {
 		return w, err
 	}
 	const alone = "sources: {ids: {segment: {}}}\nids: {redis: {listen: 127.0.0.1:0}, http: {listen: 127.0.0.1:0}}\n"
-	if err = w.start(ctx, alone, true); err != nil {
+	if err = w.start(ctx, alone, w.create); err != nil {
 		return w, err
 	}
-	for first := true; len(w.proxies) < 3; first = false {
+	for before := w.create; len(w.proxies) < 3; before = nil {
 		among, err := servers.FreeAddr()
 		if err != nil {
 			return w, err
 		}
 		ordered := fmt.Sprintf("stores: {raft: {etcd: {endpoints: [%q]}}}\nsources: {ids: {segment: {store: raft, order: global}}}\n"+
 			"order: {listen: %q, token: nobody else knows it}\nids: {redis: {listen: 127.0.0.1:0}}\n", w.etcd.Addr, among)
-		if err := w.start(ctx, ordered, first); err != nil {
+		if err := w.start(ctx, ordered, before); err != nil {
 			return w, err
 		}
 	}
 	return w, nil
 }
 
-// start starts an idproxy, whose series is made before where it is new.
-func (w *world) start(ctx context.Context, config string, isNew bool) error {
+// start starts an idproxy. What is to be done before is, if there is anything.
+func (w *world) start(ctx context.Context, config string, before func(context.Context, harness.Spec) error) error {
 	// No MySQL server is asked for anything.
 	spec := harness.Spec{Config: "listeners: [{listen: 127.0.0.1:0, upstream: 127.0.0.1:1}]\n" + config, Dir: filepath.Join(w.dir, fmt.Sprint(len(w.proxies)))}
 	if err := os.Mkdir(spec.Dir, 0o700); err != nil {
 		return err
 	}
-	if isNew {
-		path := filepath.Join(spec.Dir, "create.yaml")
-		if err := os.WriteFile(path, []byte(spec.Config), 0o600); err != nil {
+	if before != nil {
+		if err := before(ctx, spec); err != nil {
 			return err
-		}
-		create := exec.CommandContext(ctx, w.program, "source", "create", "ids", "1", "--config", path)
-		create.Dir = spec.Dir
-		if out, err := create.CombinedOutput(); err != nil {
-			return fmt.Errorf("idproxy source create: %w: %s", err, out)
 		}
 	}
 	p, err := harness.Launch(ctx, w.program, spec)
@@ -93,6 +87,20 @@ func (w *world) start(ctx context.Context, config string, isNew bool) error {
 		w.proxies = append(w.proxies, p)
 	}
 	return err
+}
+
+// create makes the series of an idproxy.
+func (w *world) create(ctx context.Context, spec harness.Spec) error {
+	path := filepath.Join(spec.Dir, "create.yaml")
+	if err := os.WriteFile(path, []byte(spec.Config), 0o600); err != nil {
+		return err
+	}
+	create := exec.CommandContext(ctx, w.program, "source", "create", "ids", "1", "--config", path)
+	create.Dir = spec.Dir
+	if out, err := create.CombinedOutput(); err != nil {
+		return fmt.Errorf("idproxy source create: %w: %s", err, out)
+	}
+	return nil
 }
 
 func (w *world) stop() (err error) {
