@@ -41,12 +41,12 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 		_, err := conn.ExecContext(t.Context(), "INSERT INTO "+table+" (note) VALUES ('x')")
 		assert.True(t, (err == nil) == (want == "") && (err == nil || strings.Contains(err.Error(), want)), "INSERT INTO %s: %v, want %q", table, err, want)
 	}
-	ready := func(want bool, path string) (body string) {
+	ready := func(path string, want int) (body string) {
 		t.Helper()
-		assert.Until(t, fmt.Sprintf("%s says that it is ready: %v", path, want), func() bool {
+		assert.Until(t, fmt.Sprintf("%s answers %d", path, want), func() bool {
 			var status int
 			status, body = w.get(t, path)
-			return (status == 200) == want
+			return status == want
 		})
 		return body
 	}
@@ -56,24 +56,24 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 			assert.Contains(t, what, text, want)
 		}
 	}
-	status := func(failed bool, wants ...string) {
+	status := func(exit int, wants ...string) {
 		t.Helper()
 		out, err := harness.Command(t, "status", "--admin", socket)
-		assert.True(t, (err != nil) == failed, "status: %v, want failed: %v", err, failed)
+		assert.True(t, (err != nil) == (exit != 0), "status: %v, want exit status %d", err, exit)
 		contains("status", out, wants...)
 	}
 	cannot := fmt.Sprintf("account %s cannot ask server %s for MAX(id)", user, server.Addr)
 
 	// Nothing has an id yet: each INSERT fails.
-	contains("readyz", ready(false, "/readyz?listener=a"), cannot, "Access denied")
-	ready(true, "/readyz?listener=b")
-	status(true, cannot)
+	contains("readyz", ready("/readyz?listener=a", 503), cannot, "Access denied")
+	ready("/readyz?listener=b", 200)
+	status(1, cannot)
 	insert("orders", "1467")
 	assert.True(t, w.metric(t, "ready", `listener="a"`) == 0 && w.metric(t, "account_up") == 0, "metrics say that it is ready, or that the account can ask")
 
 	// The password is put right.
 	harness.MustExec(t, root, "ALTER USER '"+user+"'@'%' IDENTIFIED BY 'second'")
-	body := ready(true, "/readyz")
+	body := ready("/readyz", 200)
 	assert.True(t, !strings.Contains(body, "findings"), "a finding is left of the time without the account: %s", body)
 	insert("orders", "")
 	assert.Until(t, "metrics say that all is well", func() bool {
@@ -87,8 +87,8 @@ rules: [{table: "%[4]s.*", column: id, source: ids, listeners: [a]}]
 	insert("events", "1467")
 	unbegun := "column " + db + ".events.id gets no first id from source ids: "
 	assert.Until(t, "the finding is told", func() bool { return w.metric(t, "columns_unbegun", `listener="a"`) == 1 })
-	contains("readyz", ready(true, "/readyz?listener=a"), `"findings":`, cannot, unbegun)
-	status(false, "FINDING", cannot, unbegun)
+	contains("readyz", ready("/readyz?listener=a", 200), `"findings":`, cannot, unbegun)
+	status(0, "FINDING", cannot, unbegun)
 	assert.True(t, w.metric(t, "ready", `listener="a"`) == 1, "metrics say that it is not ready")
 	t.Run("page", func(t *testing.T) {
 		tab := browse(t)
@@ -125,18 +125,18 @@ func TestFolderNotWritable(t *testing.T) {
 		test(adminOf(t, p, server, db))
 	}
 	path := harness.WriteConfig(t, config)
-	check := func(failed bool, want string) {
+	check := func(exit int, want string) {
 		t.Helper()
 		out, err := exec.Command(bound, "check", "--config", path).CombinedOutput()
-		assert.True(t, (err != nil) == failed && strings.Contains(string(out), want), "check: %v, want %q:\n%s", err, want, out)
+		assert.True(t, (err != nil) == (exit != 0) && strings.Contains(string(out), want), "check: %v, want %q:\n%s", err, want, out)
 	}
 	serve(func(w *watched) {
 		harness.MustExec(t, w.open(t, 1), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (1)")
 	})
-	check(false, "fine")
+	check(0, "fine")
 	assert.Must(t, os.Chmod(kept, 0o500))
 	defer os.Chmod(kept, 0o700) //nolint:errcheck // for the test's own end
-	check(true, fmt.Sprintf("error: store local: user %d, who asks, cannot keep ids in folder %s", os.Geteuid(), kept))
+	check(1, fmt.Sprintf("error: store local: user %d, who asks, cannot keep ids in folder %s", os.Geteuid(), kept))
 	serve(func(w *watched) {
 		var body string
 		assert.Until(t, "it is not ready", func() bool {
