@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"idproxy/integration/assert"
+	"idproxy/integration/harness"
 	"idproxy/integration/width"
 )
 
@@ -35,8 +36,7 @@ func setting[T any](t *testing.T, name string, otherwise T, parse func(string) (
 	if text == "" {
 		return otherwise
 	}
-	v := assert.Of(parse(text)).Must(t, name)
-	return v
+	return assert.Of(parse(text)).Must(t, name)
 }
 
 // result is what came of a run. Its text is a line of the file that adds them up.
@@ -61,7 +61,7 @@ func TestChaos(t *testing.T) {
 	lasts := setting(t, lastsVariable, lasts, time.ParseDuration)
 	for i := range setting(t, runsVariable, 1, strconv.Atoi) {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
-			r, done := chaos(t, seed+uint64(i), lasts, true)
+			r, done := chaos(t, seed+uint64(i), lasts, func(*harness.Faults) {})
 			assert.True(t, r.twice <= 0, "%d ids came twice; what was done:\n%s", r.twice, done)
 			assert.True(t, r.ids >= 100_000, "%d ids are too few to say anything", r.ids)
 			if path := os.Getenv(sumVariable); path != "" {
@@ -71,14 +71,12 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// chaos returns what came of a run, and what was done.
-func chaos(t *testing.T, seed uint64, lasts time.Duration, fence bool) (r result, done string) {
+// chaos returns what came of a run, and what was done. Each process has a fault.
+func chaos(t *testing.T, seed uint64, lasts time.Duration, fault func(*harness.Faults)) (r result, done string) {
 	t.Helper()
 	w := newWorld(t, 6)
 	for _, n := range w.nodes {
-		if !fence {
-			n.faults.NoFence()
-		}
+		fault(n.faults)
 	}
 	w.begin(t, seed)
 	n := newNemesis(t, w, seed)
@@ -94,17 +92,14 @@ func chaos(t *testing.T, seed uint64, lasts time.Duration, fence bool) (r result
 // sum adds a line to a file and says what all of its lines come to.
 func sum(t *testing.T, path string, r result) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	assert.Must(t, err)
-	_, err = fmt.Fprintln(f, r)
+	f := assert.Of(os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)).Must(t)
+	_, err := fmt.Fprintln(f, r)
 	assert.Must(t, errors.Join(err, f.Close()))
 	text := assert.Of(os.ReadFile(path)).Must(t)
 	var all result
 	runs := 0
 	for line := range strings.Lines(string(text)) {
-		var one result
-		one, err = parseResult(line)
-		assert.Must(t, err, fmt.Sprintf("%s: %q", path, line))
+		one := assert.Of(parseResult(line)).Must(t, fmt.Sprintf("%s: %q", path, line))
 		runs++
 		all.lasts += one.lasts
 		all.ids, all.answers, all.twice = all.ids+one.ids, all.answers+one.answers, all.twice+one.twice
@@ -125,6 +120,5 @@ func parseResult(line string) (r result, err error) {
 func TestSum(t *testing.T) {
 	want := result{seed: 1795348253933091048, lasts: 5 * time.Minute, ids: 130_000_000, answers: 400_000, twice: 3}
 	assert.Of(parseResult(want.String()+"\n")).Equal(t, fmt.Sprintf("%q is read as", want), want)
-	got, err := parseResult("seed 1 lasts 5m0s: no ids\n")
-	assert.True(t, err != nil, "a broken line is read as %v", got)
+	assert.Of(parseResult("seed 1 lasts 5m0s: no ids\n")).Fails(t, "a broken line", "")
 }

@@ -1,16 +1,18 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os/exec"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"idproxy/integration/assert"
+	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
 
@@ -38,8 +40,7 @@ func TestFence(t *testing.T) {
 			t.Cleanup(func() { _ = r.Stop() })
 			n := newNode(t, 0, nil)
 			n.configure(t, fmt.Sprintf(fenceConfiguration, n.sqlSocket(), r.Addr, n.idsSocket()))
-			out, err := exec.Command(n.program, "worker", "--config", n.config(), "add", "4", "--new-pool").CombinedOutput()
-			assert.Must(t, err, "worker add", string(out))
+			n.command(t, "worker", "--config", n.config(), "add", "4", "--new-pool")
 			if !fence {
 				n.faults.NoFence()
 			}
@@ -69,9 +70,7 @@ func leapAndCount(t *testing.T, n *node, fence bool) map[string]uint64 {
 		t.Helper()
 		for _, a := range askers {
 			before := a.good.Load()
-			for limit := time.Now().Add(time.Minute); a.good.Load() < before+more; time.Sleep(10 * time.Millisecond) {
-				assert.MustTrue(t, !time.Now().After(limit), "no ids of %s:\n%s", a.source, n.proc.LogTail(20))
-			}
+			assert.Until(t, "ids of "+a.source, func() bool { return a.good.Load() >= before+more }, n.tail)
 		}
 	}
 	give(100)
@@ -105,4 +104,22 @@ func leapAndCount(t *testing.T, n *node, fence bool) map[string]uint64 {
 		twice[a.source] = f.twice
 	}
 	return twice
+}
+
+// TestFaultsAreInTestBuildsOnly looks for what moves clocks in the program that users get.
+func TestFaultsAreInTestBuildsOnly(t *testing.T) {
+	for _, build := range []struct {
+		name string
+		make func() (string, error)
+		want bool
+	}{
+		{"as users get it", func() (string, error) { return harness.BuildPlain() }, false},
+		{"for tests", harness.BuildFaults, true},
+	} {
+		path := assert.Of(build.make()).Must(t)
+		program := assert.Of(os.ReadFile(path)).Must(t)
+		for _, trace := range []string{harness.FaultsVariable, "idproxy/idsource/faults"} {
+			assert.Equal(t, "the program "+build.name+" has "+trace, bytes.Contains(program, []byte(trace)), build.want)
+		}
+	}
 }

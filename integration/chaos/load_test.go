@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -166,13 +167,8 @@ func (w *writer) write(ctx context.Context, t testing.TB, random *rand.Rand) {
 // check looks among the ids of all rows of its table for those that it was told.
 func (w *writer) check(t testing.TB, rows map[int64]bool) {
 	t.Helper()
-	missing := 0
-	for _, first := range w.firsts {
-		if !rows[first] {
-			missing++
-		}
-	}
-	assert.True(t, missing <= 0, "%s: %d of %d ids that OK packets told are in no row", w.table, missing, len(w.firsts))
+	missing := slices.DeleteFunc(slices.Clone(w.firsts), func(first int64) bool { return rows[first] })
+	assert.True(t, len(missing) == 0, "%s: %d of %d ids that OK packets told are in no row", w.table, len(missing), len(w.firsts))
 }
 
 // readRows adds the ids of a table to a record.

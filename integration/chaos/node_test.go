@@ -3,6 +3,7 @@ package chaos
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -34,11 +35,10 @@ func (n *node) config() string    { return filepath.Join(n.dir, "idproxy.yaml") 
 
 func newNode(t testing.TB, number uint8, stores map[string]string) *node {
 	t.Helper()
-	program := assert.Of(harness.BuildFaults()).Must(t)
 	// The path of a unix socket has 107 bytes at most, a test's folder may have more.
 	dir := assert.Of(os.MkdirTemp("", "chaos")).Must(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	n := &node{number: number, dir: dir, program: program, faults: harness.NewFaults(t, filepath.Join(dir, "faults")), relays: map[string]*relay{}}
+	n := &node{number: number, dir: dir, program: assert.Of(harness.BuildFaults()).Must(t), faults: harness.NewFaults(t, filepath.Join(dir, "faults")), relays: map[string]*relay{}}
 	for name, addr := range stores {
 		n.relays[name] = newRelay(t, addr)
 	}
@@ -64,12 +64,18 @@ func (n *node) configure(t testing.TB, text string) {
 func (n *node) start(t testing.TB) {
 	t.Helper()
 	n.lost = time.Now()
-	var err error
-	n.proc, err = process.Start(process.Spec{
-		Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()},
-		Log: filepath.Join(n.dir, "log"),
-	})
-	assert.Must(t, err)
+	spec := process.Spec{Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()}, Log: filepath.Join(n.dir, "log")}
+	n.proc = assert.Of(process.Start(spec)).Must(t)
+}
+
+// tail is the end of its log.
+func (n *node) tail() string { return n.proc.LogTail(30) }
+
+// command runs a command of the program.
+func (n *node) command(t testing.TB, args ...string) {
+	t.Helper()
+	out, err := exec.Command(n.program, args...).CombinedOutput()
+	assert.Must(t, err, args, string(out))
 }
 
 func (n *node) signal(t testing.TB, sig syscall.Signal) {
@@ -101,9 +107,8 @@ func (n *node) leap(t testing.TB, wall, mono time.Duration, seen func() bool) {
 func (n *node) stop(t testing.TB) {
 	t.Helper()
 	n.signal(t, syscall.SIGCONT)
-	if err := n.proc.Stop(time.Minute); err != nil {
-		t.Errorf("process %d: %v\n%s", n.number, err, n.proc.LogTail(30))
-	}
+	err := n.proc.Stop(time.Minute)
+	assert.True(t, err == nil, "process %d: %v\n%s", n.number, err, n.tail())
 	n.checkLog(t)
 }
 

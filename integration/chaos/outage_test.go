@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +36,9 @@ type insert struct {
 	err       error
 }
 
+func well(i insert) bool  { return i.err == nil }
+func badly(i insert) bool { return i.err != nil }
+
 // outageConfiguration has one source, whose store is reached through a relay.
 const outageConfiguration = `
 listeners: [{listen: "unix:%s", upstream: %q}]
@@ -64,9 +66,7 @@ func TestOutage(t *testing.T) {
 	} {
 		suffers := func(t *testing.T) {
 			s := harness.MariaDB(t)
-			name := harness.Database(t, s)
-			direct := harness.Open(t, s.Config(name), "")
-			assert.Of(direct.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")).Must(t)
+			name, _ := harness.Tables(t, s, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 			var store string
 			var n *node
 			if tt.store == "redis" {
@@ -82,8 +82,7 @@ func TestOutage(t *testing.T) {
 			}
 			n.configure(t, fmt.Sprintf(outageConfiguration, n.sqlSocket(), s.Addr, store, tt.source))
 			if tt.store == "redis" {
-				out, err := exec.Command(n.program, "worker", "--config", n.config(), "add", "4", "--new-pool").CombinedOutput()
-				assert.Must(t, err, "worker add", string(out))
+				n.command(t, "worker", "--config", n.config(), "add", "4", "--new-pool")
 			}
 			n.start(t)
 			pid := n.proc.PID()
@@ -143,11 +142,11 @@ func suffer(t *testing.T, n *node, database string, o outage, fails bool) (all [
 	defer end()
 	var mu sync.Mutex
 	var load sync.WaitGroup
-	ended := func(well bool) (n int) {
+	ended := func(how func(insert) bool) (n int) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, one := range all {
-			if (one.err == nil) == well {
+			if how(one) {
 				n++
 			}
 		}
@@ -156,7 +155,7 @@ func suffer(t *testing.T, n *node, database string, o outage, fails bool) (all [
 	db := openSocket(t, n, database)
 	defer db.Close() //nolint:errcheck // what matters was answered
 	text := "INSERT INTO t (a) VALUES (1)" + strings.Repeat(",(1)", together-1)
-	until(t, n, func() bool { _, err := db.Exec(text); return err == nil })
+	assert.Until(t, "the first INSERT", func() bool { _, err := db.Exec(text); return err == nil }, n.tail)
 	for range inserters {
 		load.Go(func() {
 			next := time.Now()
@@ -177,35 +176,29 @@ func suffer(t *testing.T, n *node, database string, o outage, fails bool) (all [
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
-	until(t, n, func() bool { return ended(true) > 20 })
+	more := func(before int) func() bool { return func() bool { return ended(well) > before } }
+	assert.Until(t, "20 INSERTs", more(20), n.tail)
 	away = time.Now()
 	n.relays["away"].set(hold)
 	time.Sleep(o.lasts)
 	if fails {
-		until(t, n, func() bool { return ended(false) > 0 })
+		assert.Until(t, "an INSERT fails", func() bool { return ended(badly) > 0 }, n.tail)
 	}
 	n.relays["away"].set(refuse)
 	n.relays["away"].set(pass)
 	back = time.Now()
-	before := ended(true)
-	until(t, n, func() bool { return ended(true) > before })
-	well := time.Now().Add(time.Second) // those that waited have been told by now, or served
+	before := ended(well)
+	assert.Until(t, "INSERTs again", more(before), n.tail)
+	served := time.Now().Add(time.Second) // those that waited have been told by now, or served
 	time.Sleep(3 * time.Second)
-	before = ended(true)
-	until(t, n, func() bool { return ended(true) > before })
+	before = ended(well)
+	assert.Until(t, "INSERTs again", more(before), n.tail)
 	end()
 	load.Wait()
 	for _, one := range all {
-		assert.True(t, one.err == nil || !one.began.After(well), "%v after INSERTs succeeded again: %v", one.began.Sub(well), one.err)
+		assert.True(t, one.err == nil || !one.began.After(served), "%v after INSERTs succeeded again: %v", one.began.Sub(served), one.err)
 	}
 	return all, away, back
-}
-
-func until(t *testing.T, n *node, done func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
-		assert.MustTrue(t, !time.Now().After(limit), "it took too long:\n%s", n.proc.LogTail(30))
-	}
 }
 
 func openSocket(t *testing.T, n *node, database string) *sql.DB {
@@ -213,8 +206,7 @@ func openSocket(t *testing.T, n *node, database string) *sql.DB {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = servers.AppUser, servers.AppPassword, "unix", n.sqlSocket(), database
 	c.Logger = &mysql.NopLogger{} // it may not listen yet
-	connector := assert.Of(mysql.NewConnector(c)).Must(t)
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(assert.Of(mysql.NewConnector(c)).Must(t))
 	db.SetMaxIdleConns(inserters + 1)
 	return db
 }

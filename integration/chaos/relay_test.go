@@ -3,6 +3,7 @@ package chaos
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -121,11 +122,7 @@ func (r *relay) await(not ...mode) mode {
 		r.mu.Lock()
 		now, changed := r.mode, r.changed
 		r.mu.Unlock()
-		waits := false
-		for _, m := range not {
-			waits = waits || m == now
-		}
-		if !waits {
+		if !slices.Contains(not, now) {
 			return now
 		}
 		<-changed

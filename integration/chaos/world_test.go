@@ -2,13 +2,10 @@ package chaos
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,8 +13,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -100,9 +95,7 @@ func newWorld(t *testing.T, processes int) *world {
 		w.records[name] = newRecord(name, math.MaxInt64)
 	}
 	w.records["small_id"] = newRecord("small_id", math.MaxInt16)
-	stores := map[string]string{
-		"main": w.app.Addr, "first": w.app.Addr, "second": w.second.Addr, "leases": w.redis[0].Addr, "moved": w.keeps.Addr,
-	}
+	stores := map[string]string{"main": w.app.Addr, "first": w.app.Addr, "second": w.second.Addr, "leases": w.redis[0].Addr, "moved": w.keeps.Addr}
 	for i, e := range w.etcd {
 		stores[etcdWay(i)] = e.Addr
 	}
@@ -114,10 +107,10 @@ func newWorld(t *testing.T, processes int) *world {
 	w.direct = filepath.Join(t.TempDir(), "idproxy.yaml")
 	w.readdress(t)
 	for _, source := range pools {
-		w.command(t, "worker", "--config", w.direct, "add", "--source", source, "--new-pool", fmt.Sprint(numbers))
+		w.nodes[0].command(t, "worker", "--config", w.direct, "add", "--source", source, "--new-pool", fmt.Sprint(numbers))
 	}
 	for _, source := range segments { // no INSERT has begun them when programs ask
-		w.command(t, "source", "set", "--config", w.direct, source, "1")
+		w.nodes[0].command(t, "source", "set", "--config", w.direct, source, "1")
 	}
 	return w
 }
@@ -134,22 +127,14 @@ func (w *world) startServers(t *testing.T) {
 		w.redis[i] = startRedis(t, w.apart[i], "--repl-diskless-sync-delay", "0")
 	}
 	w.keeps = startRedis(t, keepsClock, "--appendonly", "yes", "--appendfsync", "always")
-	var err error
-	w.etcd, err = servers.StartEtcdCluster(t.Context(), members)
-	assert.Must(t, err)
+	w.etcd = assert.Of(servers.StartEtcdCluster(t.Context(), members)).Must(t)
 	for _, e := range w.etcd {
 		t.Cleanup(func() { _ = e.Stop() })
 	}
-	for _, statement := range []string{
-		"CREATE DATABASE ids", "CREATE DATABASE tickets", "CREATE DATABASE app",
+	harness.MustExec(t, harness.Open(t, w.app.Config(""), ""), "CREATE DATABASE ids", "CREATE DATABASE tickets", "CREATE DATABASE app",
 		// No unique keys: an id that comes twice shall be seen, not refused.
-		"CREATE TABLE app.main (id BIGINT, a INT, KEY (id))",
-		"CREATE TABLE app.leased (id BIGINT, a INT, KEY (id))",
-		"CREATE TABLE app.small (id SMALLINT, a INT, KEY (id))",
-	} {
-		w.exec(t, w.app, statement)
-	}
-	w.exec(t, w.second, "CREATE DATABASE tickets")
+		"CREATE TABLE app.main (id BIGINT, a INT, KEY (id))", "CREATE TABLE app.leased (id BIGINT, a INT, KEY (id))", "CREATE TABLE app.small (id SMALLINT, a INT, KEY (id))")
+	harness.MustExec(t, harness.Open(t, w.second.Config(""), ""), "CREATE DATABASE tickets")
 	w.clocks = []*movedClock{
 		{Clock: appClock, server: "app", source: "main_worker_id", pool: numbers, now: func() (time.Time, error) { return databaseTime(w.app) }},
 		{Clock: keepsClock, server: "keeps", source: "moved_id", pool: numbers, now: func() (time.Time, error) { return redisTime(w.keeps) }},
@@ -192,29 +177,12 @@ func (w *world) readdress(t testing.TB) {
 	assert.Must(t, os.WriteFile(w.direct, []byte(text), 0o600))
 }
 
-func (w *world) exec(t testing.TB, s *servers.Server, statement string) {
-	t.Helper()
-	connector, err := mysql.NewConnector(s.Config(""))
-	assert.Must(t, err)
-	db := sql.OpenDB(connector)
-	_, err = db.Exec(statement)
-	err = errors.Join(err, db.Close())
-	assert.Must(t, err, statement)
-}
-
 // addNumbers does what an administrator does who finds the pool of a source gone, or its numbers
 // used up.
 func (w *world) addNumbers(t testing.TB, source string, n int) {
 	t.Helper()
 	w.readdress(t)
-	w.command(t, "worker", "--config", w.direct, "add", "--source", source, fmt.Sprint(n))
-}
-
-// command runs a command of the program.
-func (w *world) command(t testing.TB, args ...string) {
-	t.Helper()
-	out, err := exec.Command(w.nodes[0].program, args...).CombinedOutput()
-	assert.Must(t, err, args, string(out))
+	w.nodes[0].command(t, "worker", "--config", w.direct, "add", "--source", source, fmt.Sprint(n))
 }
 
 // begin starts the processes and those who want ids.
@@ -267,12 +235,7 @@ func (w *world) mend(t testing.TB) {
 		before[i] = a.good.Load()
 	}
 	for i, a := range w.askers {
-		for end := time.Now().Add(60 * time.Second); a.good.Load() == before[i]; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Errorf("process %d gives no ids of %s any more:\n%s", a.from, a.source, w.nodes[a.from].proc.LogTail(40))
-				break
-			}
-		}
+		assert.Until(t, fmt.Sprintf("process %d gives ids of %s again", a.from, a.source), func() bool { return a.good.Load() > before[i] }, w.nodes[a.from].tail)
 		if took := time.Since(began); took > reclaim {
 			t.Logf("%s of process %d: ids again after %v", a.source, a.from, took)
 			began = time.Now()
@@ -317,3 +280,5 @@ func (w *world) report(t testing.TB) (sum result) {
 	t.Logf("told: %v", w.told.told)
 	return sum
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,8 +49,7 @@ func within[T any](h *network.Host, do func() (T, error)) (made T, err error) {
 // hosts makes a network of hosts.
 func hosts(t *testing.T, n int) *network.Network {
 	t.Helper()
-	net, err := network.New(n)
-	assert.Must(t, err)
+	net := assert.Of(network.New(n)).Must(t)
 	t.Cleanup(func() { assert.NoError(t, net.Close()) })
 	return net
 }
@@ -67,10 +65,7 @@ func vanish(t *testing.T, a, b *network.Host) {
 // session ends within what tcp says, and its locks with it; without keepalive it stays.
 func TestClientVanishes(t *testing.T) {
 	server := harness.MariaDB(t)
-	name := harness.Database(t, server)
-	db := harness.Open(t, server.Config(name), "")
-	harness.MustExec(t, db, "CREATE TABLE t (id INT PRIMARY KEY)")
-	harness.MustExec(t, db, "INSERT INTO t VALUES (1), (2)")
+	name, db := harness.Tables(t, server, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
 	for _, tt := range []struct {
 		name, tcp string
 		busy      bool          // a reply is under way when it vanishes
@@ -90,14 +85,11 @@ func TestClientVanishes(t *testing.T) {
 			c.DialFunc = func(_ context.Context, _, addr string) (net.Conn, error) {
 				return within(n.Hosts[0], func() (net.Conn, error) { return net.Dial("tcp", addr) })
 			}
-			client, err := harness.Open(t, c, "").Conn(t.Context())
-			assert.Must(t, err)
+			client := assert.Of(harness.Open(t, c, "").Conn(t.Context())).Must(t)
 			var thread int64
 			assert.Must(t, client.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&thread))
 			for _, text := range []string{"BEGIN", "UPDATE t SET id = 3 WHERE id = 1"} {
-				if _, err := client.ExecContext(t.Context(), text); err != nil {
-					t.Fatal(err)
-				}
+				assert.Of(client.ExecContext(t.Context(), text)).Must(t)
 			}
 			time.Sleep(time.Second) // the client has said that it has the reply
 			replied := time.Now()
@@ -144,8 +136,7 @@ limits: {connect_timeout: 2s}
 admin: {listen: '127.0.0.1:0'}
 `, far, p.second.Addr))
 	db := p.open(t)
-	idle, err := db.Conn(t.Context())
-	assert.Must(t, err)
+	idle := assert.Of(db.Conn(t.Context())).Must(t)
 	defer idle.Close()
 	time.Sleep(time.Second) // both ends have said that they have all
 	began := time.Now()
@@ -153,16 +144,10 @@ admin: {listen: '127.0.0.1:0'}
 
 	for _, what := range []string{"a new session", "the next one"} {
 		at := time.Now()
-		c, err := db.Conn(t.Context())
-		assert.Must(t, err)
-		port := ""
-		if err := c.QueryRowContext(t.Context(), "SELECT @@port").Scan(&port); err != nil || !strings.HasSuffix(p.second.Addr, ":"+port) {
-			t.Errorf("%s is at %s: %v", what, port, err)
-		}
+		connectedTo(t, db, p.second)
 		took := time.Since(at)
 		t.Logf("%s is there after %v", what, took.Round(10*time.Millisecond))
 		assert.True(t, took <= 10*time.Second, "%s took %v", what, took)
-		defer c.Close()
 	}
 	assert.Until(t, "the session with the server that vanished ends", func() bool { return p.listener(t).Sessions == 2 })
 	t.Logf("the idle session ended after %v", time.Since(began).Round(10*time.Millisecond))
@@ -171,8 +156,7 @@ admin: {listen: '127.0.0.1:0'}
 // relayOn listens on a host and passes connections on to a server.
 func relayOn(t *testing.T, h *network.Host, to string) (addr string) {
 	t.Helper()
-	l, err := within(h, func() (net.Listener, error) { return net.Listen("tcp", h.IP+":0") })
-	assert.Must(t, err)
+	l := assert.Of(within(h, func() (net.Listener, error) { return net.Listen("tcp", h.IP+":0") })).Must(t)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var open []net.Conn

@@ -43,12 +43,8 @@ func newPair(t *testing.T, kind servers.Kind) *pair {
 		root := s.Config("")
 		root.User, root.Passwd = servers.RootUser, servers.RootPassword
 		p.roots[s] = harness.Open(t, root, "")
-		for _, text := range []string{
-			"CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT UNSIGNED PRIMARY KEY, worker INT NOT NULL)",
-			"CREATE USER writer IDENTIFIED BY 'writer'", "GRANT SELECT, INSERT ON shop.* TO writer",
-		} {
-			harness.MustExec(t, p.roots[s], text)
-		}
+		harness.MustExec(t, p.roots[s], "CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT UNSIGNED PRIMARY KEY, worker INT NOT NULL)",
+			"CREATE USER writer IDENTIFIED BY 'writer'", "GRANT SELECT, INSERT ON shop.* TO writer")
 	}
 	p.setReadOnly(t, p.second, on)
 	return p
@@ -74,14 +70,8 @@ func (p *pair) serve(t *testing.T, upstreams []string, more string) {
 // serveWith is serve without an account, and with limits.
 func (p *pair) serveWith(t *testing.T, upstreams []string, listener, limits string) {
 	t.Helper()
-	p.proxy = harness.Start(t, harness.Spec{Config: fmt.Sprintf(`
-listeners:
-  - {name: a, listen: '127.0.0.1:0', upstreams: [%s], %s}
-sources: {ids: {segment: {}}}
-rules: [{table: shop.orders, column: id, source: ids}]
-admin: {listen: '127.0.0.1:0'}
-limits: %s
-`, strings.Join(upstreams, ", "), listener, limits)})
+	p.proxy = harness.StartProxy(t, harness.Filled("shop.orders")+fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstreams: [%s], %s}]\nadmin: {listen: '127.0.0.1:0'}\nlimits: %s\n",
+		strings.Join(upstreams, ", "), listener, limits))
 }
 
 // open returns a pool of connections through the proxy.
@@ -107,8 +97,7 @@ func (p *pair) get(t *testing.T, path string) (body string, status int) {
 	assert.MustTrue(t, at != nil, "idproxy has no admin listener")
 	r := assert.Of(http.Get("http://" + at[1] + path)).Must(t)
 	defer r.Body.Close()
-	text := assert.Of(io.ReadAll(r.Body)).Must(t)
-	return string(text), r.StatusCode
+	return string(assert.Of(io.ReadAll(r.Body)).Must(t)), r.StatusCode
 }
 
 // listener is what the admin listener says of the listener.
@@ -205,3 +194,5 @@ func (l *load) by(s *servers.Server) (acks []ack) {
 	}
 	return acks
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

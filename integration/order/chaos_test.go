@@ -29,8 +29,7 @@ type node struct {
 
 func (n *node) start(t testing.TB) {
 	t.Helper()
-	p := assert.Of(harness.Launch(context.Background(), n.program, n.spec)).Must(t)
-	n.proxy = p
+	n.proxy = assert.Of(harness.Launch(context.Background(), n.program, n.spec)).Must(t)
 }
 
 // fleet is proxies of one world.
@@ -77,7 +76,7 @@ func (n *node) begin(t testing.TB) {
 // leader waits until a proxy leads, and returns it.
 func (f *fleet) leader(t testing.TB) (lead *node) {
 	t.Helper()
-	until(t, "no proxy leads", func() bool {
+	assert.Until(t, "a proxy leads", func() bool {
 		seen, err := f.store.Register().Look(t.Context())
 		i := slices.IndexFunc(f.nodes, func(n *node) bool { return n.order == seen.Leader.Addr })
 		if err != nil || i < 0 {
@@ -92,7 +91,7 @@ func (f *fleet) leader(t testing.TB) (lead *node) {
 // came waits until ids came again behind an event.
 func came(t *testing.T, e *event) time.Duration {
 	t.Helper()
-	until(t, "no ids came", func() bool { return e.took.Load() > 0 })
+	assert.Until(t, "ids come", func() bool { return e.took.Load() > 0 })
 	return time.Duration(e.took.Load())
 }
 
@@ -159,7 +158,7 @@ func (f *fleet) harm(t *testing.T, r *receiver, which int) (what string, took ti
 func (f *fleet) withoutLeader(t *testing.T, r *receiver, e *event, gone *servers.Etcd) time.Duration {
 	t.Helper()
 	others := slices.DeleteFunc(slices.Clone(f.members), func(m *servers.Etcd) bool { return m == gone })
-	until(t, "no other member of etcd leads", func() bool { return slices.ContainsFunc(others, (*servers.Etcd).Leads) })
+	assert.Until(t, "another member of etcd leads", func() bool { return slices.ContainsFunc(others, (*servers.Etcd).Leads) })
 	time.Sleep(time.Second) // by now the right of the proxy that led has ended, or was renewed
 	e.took.Store(0)
 	came(t, e)
@@ -223,7 +222,7 @@ func TestReceiverSees(t *testing.T) {
 			must := func(err error) { assert.Must(t, err) }
 			n, began := f.leader(t), time.Now()
 			must(n.proxy.Signal(syscall.SIGSTOP))
-			until(t, "no other proxy leads", func() bool { return f.leader(t) != n })
+			assert.Until(t, "another proxy leads", func() bool { return f.leader(t) != n })
 			came(t, r.happens())
 			must(f.members[0].Signal(syscall.SIGSTOP)) // it does not hear of the other one
 			back[n] += time.Since(began)

@@ -45,15 +45,13 @@ func goRedis(t *testing.T, addr string) clusterClient {
 // program starts a client that answers each line INCR orders with an id, or with what went wrong.
 func program(words ...string) func(*testing.T, string) clusterClient {
 	return func(t *testing.T, addr string) clusterClient {
-		host, port, err := net.SplitHostPort(addr)
-		assert.Must(t, err)
+		host, port, _ := net.SplitHostPort(addr)
 		args := append(words[1:len(words):len(words)], host, port)
 		if words[0] == "redis-cli" {
 			args = append(words[1:len(words):len(words)], host, "-p", port)
 		}
 		cmd := exec.Command(words[0], args...) // it ends with its input
-		modules := assert.Of(filepath.Abs("../../.tools/clients/node/node_modules")).Must(t)
-		cmd.Env = append(cmd.Environ(), "NODE_PATH="+modules)
+		cmd.Env = append(cmd.Environ(), "NODE_PATH="+assert.Of(filepath.Abs("../../.tools/clients/node/node_modules")).Must(t))
 		var said strings.Builder
 		cmd.Stderr = &said
 		in, err1 := cmd.StdinPipe()
@@ -61,9 +59,7 @@ func program(words ...string) func(*testing.T, string) clusterClient {
 		assert.Must(t, errors.Join(err1, err2, cmd.Start()))
 		t.Cleanup(func() {
 			in.Close()
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("%s: %v\n%s", words[0], err, &said)
-			}
+			assert.NoError(t, cmd.Wait(), words[0], &said)
 		})
 		answers := bufio.NewScanner(out)
 		return func() (int64, error) {
@@ -83,8 +79,7 @@ func program(words ...string) func(*testing.T, string) clusterClient {
 // term is that of the proxy that leads, or led last.
 func (f *fleet) term(t *testing.T) int64 {
 	t.Helper()
-	seen := assert.Of(f.store.Register().Look(t.Context())).Must(t)
-	return seen.Term
+	return assert.Of(f.store.Register().Look(t.Context())).Must(t).Term
 }
 
 // changes says whether another term begins within ten seconds: on a busy machine the lead changes
@@ -111,7 +106,7 @@ func TestClusterClients(t *testing.T) {
 	for _, client := range clusterClients {
 		t.Run(client.name, func(t *testing.T) {
 			var lead, other *node
-			until(t, "the proxy that does not lead did not say who does", func() bool {
+			assert.Until(t, "the proxy that does not lead says who does", func() bool {
 				if lead, other = f.leader(t), f.nodes[0]; other == lead {
 					other = f.nodes[1]
 				}
@@ -141,7 +136,7 @@ func TestClusterClients(t *testing.T) {
 			defer lead.start(t)
 			began, failed := time.Now(), 0
 			var id int64
-			until(t, "no id came", func() (ok bool) {
+			assert.Until(t, "an id comes", func() (ok bool) {
 				var err error
 				if id, err = next(); err != nil {
 					failed++

@@ -14,13 +14,21 @@ import (
 	"idproxy/integration/servers"
 )
 
+// ways are those of what is lost.
+type ways int
+
+const (
+	both  ways = iota
+	there      // what a host sends; it hears others all the same
+)
+
 // partition is what a host is cut from.
 type partition struct {
 	what    string
 	etcd    bool
 	proxies bool // the others
 	clients bool
-	oneWay  bool // it hears them all the same
+	ways    ways
 	moves   bool // another proxy has to lead then
 }
 
@@ -28,22 +36,21 @@ type partition struct {
 var partitions = []partition{
 	{what: "the leader was cut from everybody", proxies: true, etcd: true, clients: true, moves: true},
 	{what: "the leader was cut from etcd", etcd: true, moves: true},
-	{what: "what the leader sends to etcd was lost", etcd: true, oneWay: true, moves: true},
+	{what: "what the leader sends to etcd was lost", etcd: true, ways: there, moves: true},
 	{what: "the leader was cut from all but its clients", proxies: true, etcd: true, moves: true},
 	{what: "the leader was cut from the other proxies", proxies: true},
 }
 
 // cut has what a host and others send each other be lost, for as long as do takes and up to two seconds
 // more.
-func cut(t *testing.T, host *network.Host, others []*network.Host, oneWay bool, do func()) {
+func cut(t *testing.T, host *network.Host, others []*network.Host, ways ways, do func()) {
 	t.Helper()
 	for _, change := range []func(from, to *network.Host) error{(*network.Host).Lose, (*network.Host).Find} {
 		for _, other := range others {
 			assert.Must(t, change(host, other))
-			if oneWay {
-				continue
+			if ways == both {
+				assert.Must(t, change(other, host))
 			}
-			assert.Must(t, change(other, host))
 		}
 		if do != nil {
 			do()
@@ -64,8 +71,7 @@ type split struct {
 func newSplit(t *testing.T, proxies int) *split {
 	t.Helper()
 	const members = 3
-	net, err := network.New(members + proxies)
-	assert.Must(t, err)
+	net := assert.Of(network.New(members + proxies)).Must(t)
 	t.Cleanup(func() { assert.NoError(t, net.Close()) })
 	etcds, err := servers.StartEtcdOn(t.Context(), net.Hosts[:members])
 	s := &split{&fleet{world: worldOf(t, etcds, err)}, net, map[*node]*network.Host{}}
@@ -95,7 +101,7 @@ func (s *split) part(t *testing.T, r *receiver, p partition) (took time.Duration
 	if p.clients {
 		others = append(others, s.net.Here)
 	}
-	cut(t, s.hosts[lead], others, p.oneWay, func() {
+	cut(t, s.hosts[lead], others, p.ways, func() {
 		e := r.happens()
 		for p.moves && s.leader(t) == lead && time.Since(e.at) < time.Minute {
 			time.Sleep(10 * time.Millisecond) // it gives ids for as long as it may
@@ -112,7 +118,7 @@ func (s *split) partEtcd(t *testing.T, r *receiver) (took time.Duration) {
 	for i, m := range s.members {
 		if m.Leads() {
 			others := append(append([]*network.Host{}, s.net.Hosts[:i]...), s.net.Hosts[i+1:len(s.members)]...)
-			cut(t, s.net.Hosts[i], others, false, func() { took = s.withoutLeader(t, r, r.happens(), m) })
+			cut(t, s.net.Hosts[i], others, both, func() { took = s.withoutLeader(t, r, r.happens(), m) })
 			break
 		}
 	}

@@ -53,14 +53,6 @@ func worldOf(t testing.TB, members []*servers.Etcd, err error) *world {
 	return w
 }
 
-// until waits for an event, for at most a minute.
-func until(t testing.TB, trouble string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		assert.MustTrue(t, !time.Now().After(end), "for a minute %s", trouble)
-	}
-}
-
 // config of a proxy. Its listener's server is upstream.
 func (w *world) config(t testing.TB, upstream, moved string) string {
 	return w.configAt(upstream, harness.FreeAddr(t), harness.FreeAddr(t), moved)
@@ -69,8 +61,7 @@ func (w *world) config(t testing.TB, upstream, moved string) string {
 // configAt is the configuration of a proxy that other proxies ask at one address, and clients at
 // another one.
 func (w *world) configAt(upstream, order, redis, moved string) string {
-	return fmt.Sprintf(`
-listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q}]
+	return harness.OneListener(upstream) + fmt.Sprintf(`
 stores:    {raft: {etcd: {endpoints: ["%s"]}}}
 sources:
   order_id: {segment: {store: raft, key: orders, order: global, step: 1000, max_step: 100000, step_policy: rate}}
@@ -78,7 +69,7 @@ limits:    {id_wait: 10s}
 rules:     [{table: "*.t", column: id, source: order_id}]
 order:     {listen: %q, token: %q}
 ids:       {redis: {listen: %q, moved: %s}}
-`, upstream, strings.Join(w.endpoints, `", "`), order, token, redis, moved)
+`, strings.Join(w.endpoints, `", "`), order, token, redis, moved)
 }
 
 var idsAddress = regexp.MustCompile(`msg="ids over redis" listen=(\S+)`)
@@ -87,7 +78,7 @@ var idsAddress = regexp.MustCompile(`msg="ids over redis" listen=(\S+)`)
 func addrOf(t testing.TB, p *harness.Proxy) string {
 	t.Helper()
 	var found []string
-	until(t, "no address of ids was logged", func() bool {
+	assert.Until(t, "an address of ids is logged", func() bool {
 		found = idsAddress.FindStringSubmatch(p.Log())
 		return found != nil
 	})
@@ -104,7 +95,7 @@ func clientOf(t testing.TB, addr string) *redis.Client {
 // leads waits until one of the proxies leads and returns its place.
 func leads(t testing.TB, proxies []*harness.Proxy) (place int) {
 	t.Helper()
-	until(t, "no proxy leads", func() bool {
+	assert.Until(t, "a proxy leads", func() bool {
 		place = slices.IndexFunc(proxies, func(p *harness.Proxy) bool {
 			log := p.Log()
 			at := strings.LastIndex(log, taken)
@@ -130,10 +121,12 @@ func terms(proxies ...*harness.Proxy) (n int) {
 // incr has a proxy give an id, as soon as its keys are known.
 func incr(t testing.TB, c *redis.Client, key string) (id int64) {
 	t.Helper()
-	until(t, "INCR "+key+" gave no id", func() (ok bool) {
+	assert.Until(t, "INCR "+key+" gives an id", func() (ok bool) {
 		var err error
 		id, err = c.Incr(context.Background(), key).Result()
 		return err == nil
 	})
 	return id
 }
+
+func TestMain(m *testing.M) { harness.Main(m) }

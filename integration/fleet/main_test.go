@@ -1,9 +1,0 @@
-package fleet
-
-import (
-	"testing"
-
-	"idproxy/integration/harness"
-)
-
-func TestMain(m *testing.M) { harness.Main(m) }

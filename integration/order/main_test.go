@@ -1,9 +1,0 @@
-package order
-
-import (
-	"testing"
-
-	"idproxy/integration/harness"
-)
-
-func TestMain(m *testing.M) { harness.Main(m) }
