@@ -139,11 +139,10 @@ func TestNeverTwice(t *testing.T) {
 		return ids
 	}
 	ids := run("orders", 60)
-	id, twice := sourcetest.Repeated(ids)
-	assert.True(t, !twice && len(ids) == 3*60*(1+13+5+7), "id %d came twice: %v, of %d ids", id, twice, len(ids))
+	sourcetest.Once(t, ids)
+	assert.Equal(t, "ids", len(ids), 3*60*(1+13+5+7))
 	w.sources["forgetful"] = forgetful{}
-	_, twice = sourcetest.Repeated(run("forgetful", 2))
-	assert.True(t, twice, "control: no id came twice")
+	sourcetest.Twice(t, run("forgetful", 2), "a source that forgets")
 }
 
 // forgetful gives the same ids again and again.

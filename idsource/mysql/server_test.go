@@ -69,11 +69,7 @@ func (s *server) prepare() error {
 	if err := errors.Join(s.freePort(), s.start()); err != nil {
 		return err
 	}
-	err = s.exec(
-		"CREATE DATABASE idproxy",
-		"CREATE USER idproxy@'127.0.0.1' IDENTIFIED BY '"+password+"'",
-		"GRANT ALL ON idproxy.* TO idproxy@'127.0.0.1'",
-	)
+	err = s.exec("CREATE DATABASE idproxy", "CREATE USER idproxy@'127.0.0.1' IDENTIFIED BY '"+password+"'", "GRANT ALL ON idproxy.* TO idproxy@'127.0.0.1'")
 	if err := errors.Join(err, s.cmd.Process.Signal(syscall.SIGTERM), s.cmd.Wait()); err != nil {
 		return err
 	}
@@ -126,14 +122,6 @@ func (s *server) start() error {
 func (s *server) kill() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait() // killed
-}
-
-// hang stops the server without ending it, or has it go on.
-func (s *server) hang(stop bool) error {
-	if stop {
-		return s.cmd.Process.Signal(syscall.SIGSTOP)
-	}
-	return s.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 // exec runs statements as root.

@@ -20,10 +20,10 @@ import (
 
 // lives starts, uses and kills a source several times over the same store,
 // setting the clock in between, and returns all that was issued.
-func lives(t *testing.T, back time.Duration, forget bool) (ids []uint64) {
+func lives(t *testing.T, back time.Duration, fenced guard) (ids []uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		fences := newFaultFences()
-		fences.forget = forget
+		fences.forget = !bool(fenced)
 		var clk testClock
 		for range 4 {
 			s := newTestSnowflake(t, Config{Fences: fences, Sequence: "zero"}, clk.clock())
@@ -48,15 +48,12 @@ func lives(t *testing.T, back time.Duration, forget bool) (ids []uint64) {
 // generators that keep the last time only.
 func TestSnowflakeRestart(t *testing.T) {
 	for _, back := range []time.Duration{0, 10 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second, time.Hour} {
-		ids := lives(t, back, false)
+		ids := lives(t, back, guarded)
 		sourcetest.Once(t, ids, "clock back by", back)
 		assert.True(t, len(ids) >= 150, "clock back by %v: only %d ids", back, len(ids))
 	}
 	// Negative control: an owner that does not start above the fence.
-	if ids := lives(t, 500*time.Millisecond, true); true {
-		_, twice := sourcetest.Repeated(ids)
-		assert.True(t, twice, "without the fence none of %d ids was issued twice: the test proves nothing", len(ids))
-	}
+	sourcetest.Twice(t, lives(t, 500*time.Millisecond, bare), "without the fence")
 }
 
 // After a crash the source goes on at once, above the dead owner's fence.
@@ -179,9 +176,7 @@ func TestSnowflakeClockBack(t *testing.T) {
 				err := s.Fill(t.Context(), ids, 1)
 				took := time.Since(start)
 				assert.True(t, (err == nil) == (tt.want == 0) && (err == nil || errors.Is(err, tt.want)) && took <= tt.took, "Fill after %v back: %v after %v, want kind %v within %v", tt.back, err, took, tt.want, tt.took)
-				if err == nil && ids[0] <= before[9] {
-					t.Errorf("id %d does not follow %d", ids[0], before[9])
-				}
+				assert.True(t, err != nil || ids[0] > before[9], "id %d does not follow %d", ids[0], before[9])
 				time.Sleep(tt.back)
 				got := sourcetest.Fill(t, s, 1, 1)
 				assert.True(t, got[0] > before[9], "id %d does not follow %d", got[0], before[9])
@@ -217,8 +212,7 @@ func clockAhead(t *testing.T, then ClockBack) {
 	clk.jump(24 * time.Hour)
 	time.Sleep(2 * DefaultRenew)
 	id := s.layout.Decode(sourcetest.Fill(t, s, 1, 1)[0])
-	now := s.time.now()
-	assert.True(t, id.Time+1000 >= now, "timestamp %d, the clock says %d", id.Time, now)
+	assert.GreaterOrEqual(t, "by the clock the timestamp", id.Time+1000, s.time.now())
 
 	// That is what it can go back from.
 	clk.jump(-24 * time.Hour)
@@ -234,8 +228,7 @@ func TestSnowflakeTwoOwners(t *testing.T) {
 		a := newTestSnowflake(t, Config{Fences: newFaultFences(), Sequence: "zero"}, clk.clock())
 		b := newTestSnowflake(t, Config{Fences: newFaultFences(), Sequence: "zero"}, clk.clock())
 		ids := append(sourcetest.Fill(t, a, 10, 1), sourcetest.Fill(t, b, 10, 1)...)
-		_, twice := sourcetest.Repeated(ids)
-		assert.True(t, twice, "two owners of a worker number issued no id twice: uniqueness tests prove nothing")
+		sourcetest.Twice(t, ids, "two owners of a worker number")
 	})
 }
 
@@ -287,10 +280,8 @@ func outlive(t *testing.T, fenced guard) (ids []uint64) {
 }
 
 func TestSnowflakeFenceCheck(t *testing.T) {
-	id, twice := sourcetest.Repeated(outlive(t, guarded))
-	assert.True(t, !twice, "id %d was issued twice", id)
-	_, twice = sourcetest.Repeated(outlive(t, bare))
-	assert.True(t, twice, "beyond its fence no id was issued twice: the test proves nothing")
+	sourcetest.Once(t, outlive(t, guarded))
+	sourcetest.Twice(t, outlive(t, bare), "beyond its fence")
 }
 
 // closeUnderLoad lets sources with one worker number follow each other without
@@ -349,8 +340,7 @@ func closeRegranted(s *Snowflake, fences *faultFences) error {
 }
 
 func TestSnowflakeCloseUnderLoad(t *testing.T) {
-	id, twice := sourcetest.Repeated(closeUnderLoad(t, justClose))
-	assert.True(t, !twice, "id %d was issued twice", id)
+	sourcetest.Once(t, closeUnderLoad(t, justClose))
 	for range 20 { // on a busy machine the moment may be missed
 		if _, twice := sourcetest.Repeated(closeUnderLoad(t, closeRegranted)); twice {
 			return

@@ -42,8 +42,8 @@ func TestTurns(t *testing.T) {
 		})
 	}
 	drawing.Wait()
-	id, twice := sourcetest.Repeated(all)
-	assert.True(t, !twice && len(all) == 10+4*600, "%d ids, id %d is among them twice: %v", len(all), id, twice)
+	sourcetest.Once(t, all)
+	assert.Equal(t, "ids", len(all), 10+4*600)
 	assert.NoError(t, next.Standing().Problem, "in turns")
 	assert.NoError(t, old.Close(t.Context()))
 	next.Share(false)
@@ -66,8 +66,7 @@ func TestTurnsWithoutFence(t *testing.T) {
 		all = append(all, sourcetest.Fill(t, s, 10, 1)...)
 		time.Sleep(4 * turnTime) // its turn is over
 	}
-	_, twice := sourcetest.Repeated(all)
-	assert.True(t, twice, "no id came twice: the test finds nothing in %v", all)
+	sourcetest.Twice(t, all, "without a fence")
 }
 
 // TestTurnsBesideAHolder: a number that another process holds, which does not share it yet, is no

@@ -44,6 +44,14 @@ func Once(t testing.TB, ids []uint64, about ...any) {
 	}
 }
 
+// Twice reports that no id occurs twice, so that the control of a test shows nothing.
+func Twice(t testing.TB, ids []uint64, control string) {
+	if _, twice := Repeated(ids); !twice {
+		t.Helper()
+		t.Errorf("%s: of %d ids none was issued twice: the test proves nothing", control, len(ids))
+	}
+}
+
 // Taken collects the ids that goroutines take at once. The zero value is ready.
 type Taken[ID comparable] struct {
 	wg  sync.WaitGroup
