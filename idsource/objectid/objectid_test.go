@@ -143,13 +143,4 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func BenchmarkFill(b *testing.B) {
-	s := New()
-	b.RunParallel(func(pb *testing.PB) {
-		words := make([]uint64, 2)
-		for pb.Next() {
-			_ = s.Fill(context.Background(), words, 1)
-		}
-	})
-	b.ReportAllocs()
-}
+func BenchmarkFill(b *testing.B) { sourcetest.MeasureWords(b, New().Fill) }

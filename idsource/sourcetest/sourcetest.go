@@ -2,6 +2,7 @@
 package sourcetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -213,6 +214,17 @@ func MeasureFill(b *testing.B, s idsource.Series) {
 			}
 		})
 	})
+}
+
+// MeasureWords measures goroutines that ask for one id, of two words, each.
+func MeasureWords(b *testing.B, fill func(ctx context.Context, words []uint64, stride uint64) error) {
+	b.RunParallel(func(pb *testing.PB) {
+		words := make([]uint64, 2)
+		for pb.Next() {
+			_ = fill(context.Background(), words, 1)
+		}
+	})
+	b.ReportAllocs()
 }
 
 // Advance moves a series past an id.
