@@ -70,7 +70,7 @@ func (p *pair) serve(t *testing.T, upstreams []string, more string) {
 // serveWith is serve without an account, and with limits.
 func (p *pair) serveWith(t *testing.T, upstreams []string, listener, limits string) {
 	t.Helper()
-	p.proxy = harness.StartProxy(t, harness.Filled("shop.orders")+fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstreams: [%s], %s}]\nadmin: {listen: '127.0.0.1:0'}\nlimits: %s\n",
+	p.proxy = harness.StartProxy(t, harness.OneRule("shop.orders")+fmt.Sprintf("listeners: [{name: a, listen: '127.0.0.1:0', upstreams: [%s], %s}]\nadmin: {listen: '127.0.0.1:0'}\nlimits: %s\n",
 		strings.Join(upstreams, ", "), listener, limits))
 }
 
