@@ -78,7 +78,7 @@ test-long: lint ## what takes longer: tests with the build tag long, ten minutes
 lint: ## vet, staticcheck, gofumpt
 	go vet ./...
 	go run $(STATICCHECK) ./...
-	@unformatted=$$(go run $(GOFUMPT) -l .); [ -z "$$unformatted" ] || { echo "not gofumpt: $$unformatted"; exit 1; }
+	@unformatted=$$(find . -name '.?*' -prune -o -name '*.go' -print0 | xargs -0 go run $(GOFUMPT) -l); [ -z "$$unformatted" ] || { echo "not gofumpt: $$unformatted"; exit 1; }
 
 fuzz-short: ## every fuzz target for FUZZTIME
 	scripts/fuzz.sh $(FUZZTIME)

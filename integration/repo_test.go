@@ -308,26 +308,6 @@ func TestNothingLeftOutInSilence(t *testing.T) {
 	}
 }
 
-// gofumpt lists the files below dir that it would change. Its version is the Makefile's.
-func gofumpt(t *testing.T, dir string) string {
-	t.Helper()
-	makefile := assert.Of(os.ReadFile(filepath.Join(root, "Makefile"))).Must(t)
-	version := regexp.MustCompile(`(?m)^GOFUMPT\s*:= (\S+)$`).FindSubmatch(makefile)
-	assert.MustTrue(t, version != nil, "the Makefile names no gofumpt")
-	cmd := exec.Command("go", "run", string(version[1]), "-l", dir)
-	cmd.Dir = root
-	out := assert.Of(cmd.Output()).Must(t, "gofumpt")
-	return string(out)
-}
-
-func TestFormat(t *testing.T) {
-	t.Parallel()
-	assert.Equal(t, "not formatted by gofumpt", gofumpt(t, "."), "")
-	dir := t.TempDir()
-	assert.Must(t, os.WriteFile(filepath.Join(dir, "x.go"), []byte("package x\n\nfunc f() {\n\n}\n"), 0o600))
-	assert.True(t, gofumpt(t, dir) != "", "a badly formatted file is not found")
-}
-
 // loadConfig loads a configuration file with every environment variable set.
 func loadConfig(name, text string) (*config.Config, error) {
 	return config.Parse(name, []byte(text), func(string) (string, bool) { return "set", true })

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { sed -n '5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(mktemp -d "${TMPDIR:-/tmp}/bare.XXXXXX")
 trap 'rm -rf --one-file-system "$root"' EXIT
+chmod 755 "$root" # as / is
 trap '' INT # the command has it
 
 stamped() { while IFS= read -r line; do printf '%5d s  %s\n' "$SECONDS" "$line"; done; }
