@@ -114,7 +114,7 @@ func TestOracleForms(t *testing.T) {
 func TestOracleFamilies(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
 		kind, rounds := o.native.server.Kind, 1
-		o.inTurn = width.Of(true, o.trigger != noTrigger && !width.Long)
+		o.inTurn = !width.Matrix()
 		if width.Long {
 			rounds = 3
 		}
