@@ -275,7 +275,11 @@ ids:
 func usersInStore(t *testing.T, config string) {
 	path := harness.WriteConfig(t, config)
 	idproxy := func(args ...string) (out string, err error) {
-		return harness.Command(t, append(args, "--config", path)...)
+		assert.Until(t, "a command that reaches its store", func() bool { // a busy machine may take longer than it waits
+			out, err = harness.Command(t, append(args, "--config", path)...)
+			return !strings.Contains(out, "code = Unavailable") && !strings.Contains(out, "deadline exceeded")
+		})
+		return out, err
 	}
 	add := func(args ...string) (secret string) {
 		t.Helper()
