@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A statement has parameters in the place of values, or has none.
+// withParams and withValues say whether a statement has parameters in the place of values.
 const withParams, withValues = true, false
 
 // insert draws an INSERT, with parameters or without.

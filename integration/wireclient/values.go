@@ -116,7 +116,7 @@ func Moment(kind byte, shown string, bytes ...byte) Argument {
 // Null is NULL by the bit, in a type.
 func Null(kind byte) Argument { return Argument{Kind: kind, Null: true, Indicator: 1} }
 
-// pieces is a text that is sent ahead.
+// InPieces is a text that is sent ahead in chunks, each by COM_STMT_SEND_LONG_DATA.
 func InPieces(kind byte, chunks ...string) Argument { return Argument{Kind: kind, Chunks: chunks} }
 
 // Named is an attribute.
