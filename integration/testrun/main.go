@@ -28,13 +28,16 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"idproxy/integration/harness"
+	"idproxy/integration/process"
 )
 
 func main() {
@@ -126,9 +129,9 @@ func measure(args []string) (ok bool, err error) {
 	return err == nil, err
 }
 
-// startsServers is the function that starts servers and idproxy. The linker leaves its name out of
-// programs that cannot reach it.
-const startsServers = "idproxy/integration/process.Start"
+// startsServers is the name of the function that starts servers and idproxy. The linker leaves it out
+// of programs that cannot reach that function.
+var startsServers = runtime.FuncForPC(reflect.ValueOf(process.Start).Pointer()).Name()
 
 // slots are how many tests that have servers may run at once.
 const slots = 4

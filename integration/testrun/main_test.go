@@ -68,6 +68,7 @@ func TestSummarize(t *testing.T) {
 
 // TestSlots: as many programs as there are slots have one, and the next waits until one is free.
 func TestSlots(t *testing.T) {
+	assert.Equal(t, "a function that is not inlined", startsServers, "idproxy/integration/process.Start")
 	dir := t.TempDir()
 	var taken []*os.File
 	for range slots {
