@@ -37,8 +37,8 @@ RACE := IDPROXY_RACE=1
 # At most four tests that have servers run at once, one of each of four packages; those without run beside them. Those that take
 # longest begin first: some that compute beside some that wait. Short ones fill the gaps at the end.
 TESTRUN := go run ./integration/testrun -p 6
-LONGEST := ./proxy ./integration/{oracle,lifecycle,parity,migrate,monitor} ./idsource/{etcd,mysql} ./integration/{names,chaos,clients,ids} ./idsource/redis ./integration/selects \
-	./cmd/idproxy ./integration/{sizes,failover,load} ./idsource/zookeeper ./cmd/idproxy/explain ./integration/{deploy,columns}
+LONGEST := ./proxy ./integration/{oracle,lifecycle,parity,migrate,monitor} ./idsource/{etcd,mysql,zookeeper} ./integration/{names,chaos,clients,ids} ./idsource/redis \
+	./integration/{selects,deploy} ./cmd/idproxy ./integration/{sizes,failover,load} ./cmd/idproxy/explain ./integration/{prepared,columns}
 PKG     ?= $(LONGEST) ./...
 RUN     ?= .
 # ROOMS are tests of programs. The race detector is in these, and tests themselves do not need it: most of what they do is one

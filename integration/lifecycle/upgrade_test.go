@@ -262,7 +262,7 @@ func TestUpgrade(t *testing.T) {
 		fmt.Sprintf("admin: {socket: 'unix:%s'}\nids: {redis: {listen: 'unix:%s'}, http: {listen: 'unix:%s'}}\n", socket("admin"), socket("redis"), socket("http"))
 	l := &line{harness.Start(t, harness.Spec{Dir: dir, Config: config}), t}
 	c := serveCustomers(t, server, db, l.Addr("a"), 64)
-	upgrades := width.Of(4, 20)
+	upgrades := width.Of(3, 20)
 	for i := range upgrades {
 		before := c.done()
 		if i == 0 { // by the command
