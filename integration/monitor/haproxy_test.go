@@ -146,7 +146,7 @@ func TestBalancer(t *testing.T) {
 	assert.Until(t, "HAProxy takes clients", func() bool { return pool.PingContext(t.Context()) == nil })
 
 	const clients = 8
-	load := recycle(t, pool, clients, &recycling{refused: func(*recycling, error) {}, pause: 2 * time.Millisecond}) // a connection that fails is no statement
+	load := recycle(t, pool, clients, &recycling{refused: func(*recycling, error) {}, pause: 10 * time.Millisecond}) // a connection that fails is no statement
 	used := func(w *watched) float64 { return w.metric(t, "ids_issued_total", `source="ids"`) }
 	assert.Until(t, "both are used", func() bool { return used(a) > 500 && used(b) > 500 })
 	failed, early := load.failed.Load(), downs(log())
@@ -178,7 +178,7 @@ func TestBalancer(t *testing.T) {
 func TestRollingRestart(t *testing.T) {
 	t.Run("with a delay", func(t *testing.T) {
 		t.Parallel()
-		assert.Equal(t, "statements or connections failed", rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n", 5*time.Millisecond), 0)
+		assert.Equal(t, "statements or connections failed", rollingRestart(t, "drain: {delay: 10s, spread: 1s}\n", 20*time.Millisecond), 0)
 	})
 	t.Run("negative control", func(t *testing.T) {
 		t.Parallel()
