@@ -20,7 +20,7 @@ func (s *session) Drew(r *rule.Rule, ids int) {
 func (s *session) Filled()                    { s.l.srv.Stats.Filled.Add(1); s.counts(stats.Filled) }
 func (s *session) Prepares(e *relay.Prepared) { s.requests.Last = e }
 
-// carry sets variables for what is sent next. It waits for the reply: if the server did not set
+// Carry sets variables for what is sent next. It waits for the reply: if the server did not set
 // them, as when the query is killed, an execution would find the ids of the one before.
 func (s *session) Carry(set []byte) error {
 	defer s.askFor(stats.Variables)()

@@ -72,7 +72,7 @@ func within(c Config, timeout time.Duration) (*Store, error) {
 	return &Store{client: redis.NewUniversalClient(options), sha: redis.NewScript(source), where: "redis store " + strings.Join(c.Addrs, ","), cluster: c.Cluster}, nil
 }
 
-// The client writes to standard error what it also returns.
+// quiet keeps the client from writing to standard error what it also returns.
 var quiet sync.Once
 
 type discard struct{}

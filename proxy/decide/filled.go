@@ -48,7 +48,7 @@ func (x *filled) Asks() bool {
 	return false
 }
 
-// What leaves a question is a piece of its own.
+// Asked is the first piece: what leaves a question is a piece of its own.
 func (x *filled) Asked() *Part { return &x.Parts[0] }
 
 func (x *filled) StoredSQL(e *relay.Expect, table, id []byte) string {
