@@ -187,7 +187,8 @@ func TestTrace(t *testing.T) {
 			`msg="rule observes" `+of+rule+`watched\.id db\.collection\.name=\S+ what=.*`,
 			`msg="need met" `+of+`need=count`+took, `msg="command decided" `+of+`outcome=\w+ form=query db\.query\.text="INSERT INTO orders\(a\) SELECT a FROM orders WHERE a<>\? AND a LIKE \?"`+took)
 		harness.MustExec(t, pool, "INSERT INTO orders (id, a) VALUES ('987654321'+1, 'secret-11')")
-		wants("of an expression", `msg="hidden question" `+of+`db\.query\.text="SELECT \?\+\?.*"`+took)
+		wants("of an expression", `msg="hidden question" `+of+`db\.query\.text="SELECT \?\+\?.*"`+took,
+			`msg="command decided" `+of+`outcome=forwarded form=query db\.query\.text="INSERT INTO orders\(id,a\) VALUES\(\?\+\?,\?\)"`+took)
 
 		text := assert.Of(os.ReadFile(p.ConfigPath)).Must(t)
 		reload := func(trace string) {
