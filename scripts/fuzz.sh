@@ -10,12 +10,12 @@ trap 'rm -rf "$work"' EXIT
 # fuzz PROGRAM FOLDER TARGET leaves a file with what failed. Go before 1.27 may end a run that found nothing with nothing
 # but "context deadline exceeded" (go.dev/issue/75804); such a run, and no other, is run again.
 fuzz() {
-  local log=$1.$3.log try
+  local log=$1.$3.log try ran
   for try in 1 2 3; do
     # The minimising of interesting inputs is not bounded by the time otherwise.
     if (cd "$2" && "$1" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "$time" -test.fuzzminimizetime 2s -test.parallel 1 \
-      -test.fuzzcachedir "$cache/${2#"$PWD"/}") </dev/null >"$log" 2>&1; then
-      echo "fuzz: ${2#"$PWD"/} $3 for $time: $(grep -o 'execs: [0-9]*' "$log" | tail -n 1)"
+      -test.fuzzcachedir "$cache/${2#"$PWD"/}") </dev/null >"$log" 2>&1 && ran=$(grep -o 'execs: [1-9][0-9]*' "$log"); then
+      echo "fuzz: ${2#"$PWD"/} $3 for $time: ${ran##*$'\n'}"
       return
     fi
     grep -qx ' *context deadline exceeded' "$log" && ! grep -q 'Failing input\|panic' "$log" || break
