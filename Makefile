@@ -35,10 +35,11 @@ test test-matrix test-long lint: export GOFLAGS := -trimpath -buildvcs=false
 RACE := IDPROXY_RACE=1
 
 # At most four tests that have servers run at once, one of each of four packages; those without run beside them. Those that take
-# longest begin first: some that compute beside some that wait. Short ones fill the gaps at the end.
-TESTRUN := go run ./integration/testrun -p 6
-LONGEST := ./proxy ./integration/{oracle,lifecycle,parity,migrate,monitor} ./idsource/{etcd,mysql,zookeeper} ./integration/{names,chaos,clients,ids} ./idsource/redis \
-	./integration/{selects,deploy} ./cmd/idproxy ./integration/{sizes,failover,load} ./cmd/idproxy/explain ./integration/{prepared,columns}
+# longest begin first, and some that compute beside some that wait, so that no processor is idle.
+TESTRUN := go run ./integration/testrun -p 7
+LONGEST := ./proxy ./integration/{oracle,lifecycle,migrate,parity} ./idsource/{lease,etcd} ./integration/{monitor,clients} ./idsource/mysql \
+	./integration/names ./idsource/zookeeper ./integration/selects ./idsource/redis ./integration/{ids,sizes,load,deploy} \
+	./cmd/idproxy/explain ./integration/{failover,chaos} ./cmd/idproxy ./integration/{prepared,columns}
 PKG     ?= $(LONGEST) ./...
 RUN     ?= .
 # ROOMS are tests of programs. The race detector is in these, and tests themselves do not need it: most of what they do is one
