@@ -22,7 +22,8 @@ runs=${1:-5}
 shift || true
 what="make test${*:+ PKG=\"$*\"}${RUN:+ RUN=$RUN}"
 at=.tools/flakes/$(git describe --always --dirty --exclude='*')
-dir=$at/$(tr -cs 'A-Za-z0-9\n' '-' <<<"$what")
+name=$(tr -cs 'A-Za-z0-9\n' '-' <<<"$what")
+dir=$at/${name:0:100}-$(cksum <<<"$what" | cut -d' ' -f1) # a file's name has at most 255 bytes
 mkdir -p "$dir"
 echo "$what" >"$dir/what"
 
