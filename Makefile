@@ -74,6 +74,7 @@ test-long: lint ## what takes longer: tests with the build tag long, ten minutes
 	$(RACE) IDPROXY_STATEMENTS=20000 $(TESTRUN) -timeout=6h -tags=long $(ROOMS)
 	$(RACE) IDPROXY_STATEMENTS=20000 $(TESTRUN) -timeout=6h -tags=long -race $(WITHIN)
 	$(TESTRUN) -timeout=6h -tags=long ./idsource/lease # walks of its model, which the race detector would make too slow
+	go -C integration/kubernetes test -tags=long -vet=off -count=1 -timeout=1h -json . | go run ./integration/testrun # it builds kube-apiserver
 	scripts/fuzz.sh 10m
 
 lint: ## vet, staticcheck, gofumpt
