@@ -15,7 +15,7 @@ RUNS        ?= 1
 
 .PHONY: go servers help build run test test-matrix test-long lint fuzz-short shape chaos fleet bench dist docs clean
 
-build lint fuzz-short shape dist: go
+build lint test fuzz-short shape dist: go
 go:
 	@$(INSTALL)
 
@@ -56,7 +56,8 @@ help: ## this list
 servers: # what tests run, and what they are written in
 	$(INSTALL) $(SERVERS)
 
-test: servers ## every kind of comparison, on both servers; PKG=./integration/oracle RUN=TestX runs one room, or one test of it
+test: ## every kind of comparison, on both servers; PKG=./integration/oracle RUN=TestX runs one room, or one test of it
+	@[ -e .tools/mysql97 ] || go build ./... & $(MAKE) servers && wait $$! # a first time waits for downloads
 	$(TESTRUN) -timeout=40m -run '$(RUN)' $(PKG)
 
 test-matrix: ## with the race detector, over more servers, modes, character sets, triggers, sizes and seeds, and over the other engine; each fuzz target for FUZZTIME
