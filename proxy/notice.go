@@ -11,7 +11,7 @@ import (
 	"idproxy/proxy/decide"
 )
 
-// told is the error that a client is told. One of a rule or its source is logged, with what the
+// Told is the error that a client is told. One of a rule or its source is logged, with what the
 // client is not told of it.
 func (s *session) Told(err error) *mysql.MyError {
 	e := clienterr.From(err)

@@ -210,7 +210,7 @@ func gained(t *rule.Table, rules []*rule.Rule) bool {
 	return slices.ContainsFunc(rules, func(rule *rule.Rule) bool { return rule.Unfit(t).None() })
 }
 
-// known returns what is known of a table, nil when nothing is.
+// tableOf returns what is known of a table, nil when nothing is.
 func (cx *reading) tableOf(key []byte) *facts.Table {
 	if f := cx.st.denied[string(key)]; f != nil {
 		return f
