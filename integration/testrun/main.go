@@ -27,17 +27,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"reflect"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"idproxy/integration/harness"
-	"idproxy/integration/process"
 )
 
 func main() {
@@ -72,6 +68,11 @@ func run(args []string) (ok bool, err error) {
 	if err := harness.BuildAll(dir); err != nil {
 		return false, err
 	}
+	listener, err := giveSlots(dir)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, listener.Close()) }()
 	fmt.Printf("%.0f s for the programs that tests run\n", time.Since(began).Seconds())
 	self, err := os.Executable()
 	if err != nil {
@@ -127,40 +128,6 @@ func measure(args []string) (ok bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// startsServers is the name of the function that starts servers and idproxy. The linker leaves it out
-// of programs that cannot reach that function.
-var startsServers = runtime.FuncForPC(reflect.ValueOf(process.Start).Pointer()).Name()
-
-// slots are how many tests that have servers may run at once.
-const slots = 4
-
-// takeSlot waits until there is a slot, see trySlot.
-func takeSlot(dir string) (*os.File, error) {
-	for ; ; time.Sleep(20 * time.Millisecond) {
-		if slot, err := trySlot(dir); slot != nil || err != nil {
-			return slot, err
-		}
-	}
-}
-
-// trySlot locks one of the slots of this run, which are files in dir. It is nil if all are taken.
-// The slot is free again when the file is closed, or its process has ended.
-func trySlot(dir string) (*os.File, error) {
-	for i := range slots {
-		slot, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("slot%d", i)), os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err = syscall.Flock(int(slot.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
-			return slot, nil
-		}
-		if err = errors.Join(err, slot.Close()); !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", slot.Name(), err)
-		}
-	}
-	return nil, nil
 }
 
 // event is a line of `go test -json`, see `go doc test2json`.

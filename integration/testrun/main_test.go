@@ -1,9 +1,11 @@
 package main
 
 import (
-	"os"
+	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"idproxy/integration/assert"
 )
@@ -66,17 +68,27 @@ func TestSummarize(t *testing.T) {
 	assert.Of(summarize(strings.NewReader("FAIL\n"), &strings.Builder{})).Fails(t, "a line that is no JSON gives no error", "")
 }
 
-// TestSlots: as many programs as there are slots have one, and the next waits until one is free.
+// TestSlots: as many programs as there are slots have one, and the others have the next ones in the order in which they came.
 func TestSlots(t *testing.T) {
 	assert.Equal(t, "a function that is not inlined", startsServers, "idproxy/integration/process.Start")
 	dir := t.TempDir()
-	var taken []*os.File
+	listener := assert.Of(giveSlots(dir)).Must(t)
+	defer listener.Close()
+	var taken []net.Conn
 	for range slots {
-		taken = append(taken, assert.Of(trySlot(dir)).Must(t))
+		taken = append(taken, assert.Of(takeSlot(dir)).Must(t))
 	}
-	assert.Equal(t, "one more slot", assert.Of(trySlot(dir)).Must(t), nil)
-	assert.Must(t, taken[1].Close())
-	for _, slot := range append(taken[2:], assert.Of(takeSlot(dir)).Must(t), taken[0]) {
-		assert.Must(t, slot.Close())
+	var waiting []net.Conn
+	for range 3 {
+		waiting = append(waiting, assert.Of(net.Dial("unix", slotsPath(dir))).Must(t))
+	}
+	for i, conn := range waiting {
+		assert.Must(t, taken[i].Close())
+		assert.Of(io.ReadFull(conn, make([]byte, 1))).Must(t)
+		for _, later := range waiting[i+1:] {
+			assert.Must(t, later.SetReadDeadline(time.Now().Add(time.Millisecond)))
+			assert.Of(later.Read(make([]byte, 1))).Fails(t, "one more slot", "timeout")
+			assert.Must(t, later.SetReadDeadline(time.Time{}))
+		}
 	}
 }
