@@ -37,7 +37,7 @@ RACE := IDPROXY_RACE=1
 # At most four tests that have servers run at once, one of each of four packages; those without run beside them. Those that take
 # longest begin first, and some that compute beside some that wait, so that no processor is idle.
 TESTRUN := go run ./integration/testrun -p 7
-LONGEST := ./proxy ./integration/{oracle,lifecycle,migrate,parity} ./idsource/{lease,etcd} ./integration/{monitor,clients} ./idsource/mysql \
+LONGEST := ./proxy ./integration/{oracle,lifecycle,migration,parity} ./idsource/{lease,etcd} ./integration/{observability,clients} ./idsource/mysql \
 	./integration/names ./idsource/zookeeper ./integration/selects ./idsource/redis ./integration/{ids,sizes,load,deploy} \
 	./cmd/idproxy/explain ./integration/{failover,chaos} ./cmd/idproxy ./integration/{prepared,columns}
 PKG     ?= $(LONGEST) ./...

@@ -15,7 +15,7 @@
 #   client    a command-line client, mysql or mariadb
 #   clients   curl, and client libraries of other languages: compilers and interpreters with Debian's packages for MySQL, and
 #             packages for Node.js, as integration/clients/node/package-lock.json has them, in .tools/clients
-#   browser   Chromium, and axe-core in .tools/browser, as integration/monitor/node/package-lock.json has it
+#   browser   Chromium, and axe-core in .tools/browser, as integration/observability/node/package-lock.json has it
 #   gcc       a C compiler, without which Go has no race detector
 #   icu       a C++ compiler and the library that Dolt is built with
 #   haproxy   for benchmarks
@@ -225,7 +225,7 @@ packages_browser() {
   has chromium || need chromium
   has node npm || need nodejs npm
 }
-unpack_browser() { install_node_packages integration/monitor/node "$tools/browser"; }
+unpack_browser() { install_node_packages integration/observability/node "$tools/browser"; }
 
 # install_node_packages FROM TO installs what FROM/package-lock.json has into TO.
 install_node_packages() {

@@ -17,7 +17,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // for the connection that makes and empties tables
 
-	"idproxy/integration/bench/ids"
+	"idproxy/integration/bench/idsources"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
 )
@@ -35,7 +35,7 @@ func main() {
 // options are what the command line says.
 type options struct {
 	plan    plan
-	ids     ids.Plan
+	ids     idsources.Plan
 	onlyIDs bool
 	noIdle  bool
 	profile bool
@@ -70,7 +70,7 @@ func parse(args []string) (o options, err error) {
 	}
 	each := time.Duration(*seconds * float64(time.Second))
 	o.plan.rounds, o.plan.each, o.plan.only = *rounds, each, *only
-	o.ids = ids.Plan{Rounds: *rounds, Each: each / 4, AtCap: 10 * each, Switch: 5 * each * time.Duration(*rounds)}
+	o.ids = idsources.Plan{Rounds: *rounds, Each: each / 4, AtCap: 10 * each, Switch: 5 * each * time.Duration(*rounds)}
 	return o, nil
 }
 
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, harness.RemoveBuilds()) }()
 	if o.onlyIDs && o.plan.rounds > 0 {
 		describeMachine(out, "none")
-		return ids.Run(ctx, out, o.ids)
+		return idsources.Run(ctx, out, o.ids)
 	}
 	if err := raiseFileLimit(4 * idleSessions); err != nil {
 		return err
@@ -158,7 +158,7 @@ func withServer(ctx context.Context, server *servers.Server, o options, out io.W
 		}
 		report(out, cells, targets)
 		if o.plan.only == "" {
-			if err := errors.Join(rewriting(out), ids.Run(ctx, out, o.ids)); err != nil {
+			if err := errors.Join(rewriting(out), idsources.Run(ctx, out, o.ids)); err != nil {
 				return err
 			}
 		}

@@ -70,7 +70,7 @@ func stopTargets(targets []*target) error {
 }
 
 func startRelay(ctx context.Context, dir, upstream string) (*target, error) {
-	program, err := harness.BuildOther("idproxy/integration/bench/relay")
+	program, err := harness.BuildOther("idproxy/integration/bench/plainrelay")
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func BuildAll(dir string) error {
 		programs = append(programs, race)
 	}
 	for _, p := range programs {
-		if err := p.build(filepath.Join(dir, p.name)); err != nil {
+		if err := p.copyTo(filepath.Join(dir, p.name)); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func once(name string, build func(path string) error) (string, error) {
 	return path, build(path)
 }
 
-// copyTo builds the program where all test programs build it, which takes no time when it is up to
+// copyTo builds the program where all runs build it, which takes no time when it is up to
 // date there, and gives it this path, under which it stays what it is.
 func (p program) copyTo(path string) error {
 	cache, err := os.UserCacheDir()

@@ -32,10 +32,10 @@ var (
 		{begins: `ids in a range|2 x limits`, why: "a formula"},
 		{begins: `time=|msg=`, why: "lines of the log: integration/logs_test.go has them"},
 		{begins: `ERROR \d+|idproxy does not take`, why: "a message: integration/messages_test.go has them"},
-		{begins: `\{"ready":false`, why: "what a proxy without its store answers: integration/monitor"},
+		{begins: `\{"ready":false`, why: "what a proxy without its store answers: integration/observability"},
 		{begins: `idproxy [\d.]+, up`, why: "a screen: cmd/idproxy/top"},
 		{begins: `# `, why: "what an example prints: integration/examples"},
-		{begins: `\$ idproxy init --switch`, why: "what a walk prints: integration/migrate"},
+		{begins: `\$ idproxy init --switch`, why: "what a walk prints: integration/migration"},
 		{begins: `CREATE DATABASE idproxy;`, run: (*scene).administrator},
 	}
 	lineKinds = []*kind{

@@ -78,8 +78,15 @@ func run(args []string) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// Lint vets; what debuggers read takes a third of the time to link (-ldflags=-w).
-	cmd := exec.Command("go", append([]string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w", "-exec=" + self}, args...)...)
+	// Lint vets; what debuggers read takes a third of the time to link (-s -w).
+	flags := []string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-s -w", "-exec=" + self}
+	if kept, err := keepPrograms(); err != nil {
+		return false, err
+	} else if kept != nil {
+		defer kept.Close()
+		flags = append(flags, "-o="+programs)
+	}
+	cmd := exec.Command("go", append(flags, args...)...)
 	cmd.Env = append(os.Environ(), harness.ProgramsVariable+"="+dir)
 	if slices.Contains(args, "-race") {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
@@ -97,6 +104,25 @@ func run(args []string) (ok bool, err error) {
 		return false, errors.Join(err, fmt.Errorf("go test: %w", exit))
 	}
 	return ok, err
+}
+
+// programs is where test programs stay, so that those that are as they were are not linked again. They
+// have their names of the last parts of their packages' paths, which differ.
+const programs = ".tools/tests/"
+
+// keepPrograms takes the folder of programs for this run. It is nil if another run has it.
+func keepPrograms() (*os.File, error) {
+	if err := os.MkdirAll(programs, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := os.Create(programs + "lock")
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, lock.Close()
+	}
+	return lock, nil
 }
 
 // measure runs a test program, as `go test -exec` has it, and prints how long it took, and the processor

@@ -1,3 +1,0 @@
-// Package order tests series whose ids are in one order over all proxies, with real proxies and a
-// real etcd.
-package order
