@@ -33,7 +33,7 @@ func giveSlots(dir string) (net.Listener, error) {
 				if err != nil {
 					return
 				}
-				_, _ = conn.Write([]byte{0})      // fails when the test has ended,
+				_, _ = conn.Write([]byte{0})     // fails when the test has ended,
 				_, _ = io.Copy(io.Discard, conn) // which this shows as well
 				_ = conn.Close()
 			}
