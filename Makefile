@@ -36,15 +36,16 @@ RACE := IDPROXY_RACE=1
 
 # At most four tests that have servers run at once, one of each of four packages; those without run beside them. Those that take
 # longest begin first, and some that compute beside some that wait, so that no processor is idle.
-TESTRUN := go run ./integration/testrun -p 7
-LONGEST := ./proxy ./integration/{oracle,lifecycle,migration,parity} ./idsource/{lease,etcd} ./integration/{observability,clients} ./idsource/mysql \
-	./integration/names ./idsource/zookeeper ./integration/selects ./idsource/redis ./integration/{ids,sizes,load,deploy} \
-	./cmd/idproxy/explain ./integration/{failover,chaos} ./cmd/idproxy ./integration/{prepared,columns}
+TESTRUN := go run ./integration/testrun -p 9
+LONGEST := ./proxy ./integration/{oracle,lifecycle,migration,parity} ./idsource/etcd ./integration/{clients,observability} \
+	./idsource/{mysql,lease} ./integration/names ./idsource/zookeeper ./rewriter/grammar ./integration/{simulation,selects} \
+	./idsource/{segment,redis} ./integration/{ids,sizes,load,deploy} ./cmd/idproxy/explain ./integration/{failover,chaos} \
+	./cmd/idproxy ./integration/{prepared,columns}
 PKG     ?= $(LONGEST) ./...
 RUN     ?= .
 # ROOMS are tests of programs. The race detector is in these, and tests themselves do not need it: most of what they do is one
 # session after the other. Nor does explain, which says of one statement after the other what becomes of it.
-ROOMS   := ./integration/{compose,simulation} $(filter-out ./proxy ./idsource% ./cmd/idproxy,$(LONGEST)) ./integration/...
+ROOMS   := ./integration/{compose,simulation} $(filter-out ./proxy ./idsource% ./rewriter% ./cmd/idproxy,$(LONGEST)) ./integration/...
 WITHIN   = $$(go list ./... | grep -vE '/integration|/explain$$')
 # DRIVEN are the rooms that look at what sessions do. They run over event loops, and over goroutines in test-matrix.
 DRIVEN  := ./integration/{dynamic,genes,lifecycle,load,names,parity,prepared,random,replies,selects,sizes,wide}
