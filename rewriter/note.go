@@ -72,3 +72,23 @@ func (s *scanner) namesLastID(t token) bool {
 	n := s.name(t)
 	return foldEqual(n, "last_insert_id") || foldEqual(n, "identity")
 }
+
+// lastIDUses reports whether text[from:to], which has been read, reads the last insert id, as
+// LAST_INSERT_ID() or a variable, and whether it sets it, as LAST_INSERT_ID(x).
+func (s *scanner) lastIDUses(from, to int) (reads, sets bool) {
+	ahead := scanner{text: s.text[:to], mode: s.mode, version: s.version, pos: from}
+	for {
+		t := ahead.next()
+		switch {
+		case t.kind == tokEnd, t.kind == tokBad:
+			return reads, sets
+		case t.kind != tokWord && t.kind != tokQuoted, !ahead.namesLastID(t):
+		case !ahead.punct(ahead.peek(), '('):
+			reads = true
+		default:
+			ahead.next()
+			empty := ahead.punct(ahead.peek(), ')')
+			reads, sets = reads || empty, sets || !empty
+		}
+	}
+}

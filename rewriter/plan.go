@@ -137,7 +137,7 @@ type extent struct {
 type Clauses struct {
 	Ignore    bool // IGNORE
 	Update    bool // ON DUPLICATE KEY UPDATE
-	OwnLastID bool // its list has id=LAST_INSERT_ID(id), by the application
+	OwnLastID bool // its list calls LAST_INSERT_ID(x), by the application's wish
 	Delayed   bool // DELAYED, on a server that heeds it
 	Returning bool // RETURNING
 	// the statement mentions LAST_INSERT_ID or identity outside strings and comments

@@ -99,30 +99,16 @@ func (r *queryReader) refusal() string {
 		return "INSERT ... SELECT of several queries, on a server without WITH"
 	case p.slots[0].rule.Packet:
 		return "INSERT ... SELECT on a server that may not know LAST_INSERT_ID(expr)"
-	case p.Update && r.tailReads(r.updateAt), p.Returning && r.returned:
+	case p.Update && r.tailReads(), p.Returning && r.returned:
 		return "INSERT ... SELECT in a statement that reads LAST_INSERT_ID() behind it"
 	}
 	return ""
 }
 
-// tailReads reports whether LAST_INSERT_ID is named from at on, but for the application's own
-// id=LAST_INSERT_ID(id).
-func (r *queryReader) tailReads(at int) bool {
-	s := r.scanner
-	s.noting, s.pos = false, at
-	own := r.plan.OwnLastID
-	for {
-		t := s.next()
-		switch {
-		case t.kind == tokEnd, t.kind == tokBad:
-			return false
-		case (t.kind == tokWord || t.kind == tokQuoted) && s.namesLastID(t):
-			if !own {
-				return true
-			}
-			own = false
-		}
-	}
+// tailReads reports whether what follows the query reads LAST_INSERT_ID().
+func (r *queryReader) tailReads() bool {
+	reads, _ := r.lastIDUses(r.updateAt, len(r.text))
+	return reads
 }
 
 // oldServer reports whether a server is known to lack WITH and window functions.

@@ -173,6 +173,9 @@ func (r *tailReader) update() (token, error) {
 		return behind, err
 	}
 	p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
+	if p.ReadsLastID && !p.NoLastID {
+		_, p.OwnLastID = r.lastIDUses(r.updateAt, end)
+	}
 	if r.canReportUpdated(behind) {
 		r.reportUpdated(end)
 	}
@@ -182,7 +185,7 @@ func (r *tailReader) update() (token, error) {
 // assignments reads those of ON DUPLICATE KEY UPDATE. It returns the end of the last one, and what
 // follows.
 func (r *tailReader) assignments() (end int, behind token, err error) {
-	p, table := r.plan, Name{Table: r.nameBehindDot(r.into)}
+	table := Name{Table: r.nameBehindDot(r.into)}
 	for {
 		column, own, err := r.columnName(r.next(), table)
 		if err != nil {
@@ -194,7 +197,6 @@ func (r *tailReader) assignments() (end int, behind token, err error) {
 		if err := (&keyReader{r.planReader}).assigned(column); err != nil {
 			return 0, own, err
 		}
-		p.OwnLastID = p.OwnLastID || p.slotOf(column) == 0 && !p.NoLastID && r.ownLastID()
 		end, behind, err = r.skip()
 		if err != nil || !r.punct(behind, ',') {
 			return end, behind, err
@@ -203,8 +205,8 @@ func (r *tailReader) assignments() (end int, behind token, err error) {
 }
 
 // canReportUpdated reports whether the server can be made to report the row that it updates; behind
-// is what follows the assignments. From the first row that is updated on, the rows behind it and
-// what is returned would read its id.
+// is what follows the assignments. What the application makes it report stands. From the first row that
+// is updated on, the rows behind it and what is returned would read its id.
 func (r *tailReader) canReportUpdated(behind token) bool {
 	p, c := r.plan, &r.plan.slots[0]
 	if p.ReadsLastID && (p.Rows > 1 || r.isWord(behind, "returning")) {
@@ -233,23 +235,6 @@ func (r *tailReader) reportUpdated(end int) {
 	id()
 	p.buffer = append(p.buffer, ')')
 	p.insert(end, start)
-}
-
-// ownLastID reports whether LAST_INSERT_ID(id) comes next, and is all there is of the value.
-func (r *tailReader) ownLastID() bool {
-	ahead := *r.planReader
-	if !ahead.isWord(ahead.next(), "last_insert_id") || !ahead.punct(ahead.next(), '(') {
-		return false
-	}
-	var name []byte
-	for range 3 {
-		name = ahead.nameBehindDot(ahead.next())
-		if !ahead.punct(ahead.peek(), '.') {
-			break
-		}
-		ahead.next()
-	}
-	return name != nil && ahead.plan.slotOf(name) == 0 && ahead.punct(ahead.next(), ')') && ahead.ends(ahead.next())
 }
 
 // returning reads what follows RETURNING, and returns what follows that.

@@ -399,7 +399,7 @@ func (w *writer) deviation(sql, rows string) *deviation {
 		return skippedID
 	case fam.update && fam.returns == nil && !named && w.trigger == updateTrigger:
 		return hiddenUpdate
-	case fam.update && !fam.ownID && fam.returns == nil && !named && readsLastID.MatchString(sql):
+	case fam.update && fam.own == nil && fam.returns == nil && !named && readsLastID.MatchString(sql):
 		return unnamedUpdate
 	}
 	return nil

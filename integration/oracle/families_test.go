@@ -35,7 +35,7 @@ type family struct {
 	rows     []string // what becomes of the rows, a letter each: default I and III
 	part     bool     // PARTITION (p0)
 	update   bool     // ON DUPLICATE KEY UPDATE
-	ownID    bool     // ... with the application's own id=LAST_INSERT_ID(id)
+	own      []string // ... that calls LAST_INSERT_ID(x): one of these, † before columns
 	alias    bool     // AS n
 	comments bool     // version comments around words, columns and values
 	found    bool     // with CLIENT_FOUND_ROWS
@@ -56,6 +56,16 @@ var (
 	allIDs        = []ids{absentID, nullID, zeroID, defaultID, explicitID, mixedIDs}
 )
 
+// What an update list may do with LAST_INSERT_ID(x).
+var (
+	rowIDs  = []string{"†id=LAST_INSERT_ID(†id)"}
+	lastIDs = []string{
+		"†parent=LAST_INSERT_ID(ABS(IFNULL(†parent,0))+1)", "†n=7, †parent=LAST_INSERT_ID(5)", "†c=LAST_INSERT_ID(IFNULL(†c,0)+1)",
+		"†id=LAST_INSERT_ID(†id+0)", "†id=(LAST_INSERT_ID(†id))", "†id=IF(LAST_INSERT_ID(†id),†id,†id)", "†id=CAST(LAST_INSERT_ID(†id) AS UNSIGNED)",
+		"†n=IF(LAST_INSERT_ID(31)=31, 1, 2)", "†c=LAST_INSERT_ID(LAST_INSERT_ID(32)+1)",
+	}
+)
+
 // families are all forms of text INSERT that get ids.
 var families = []family{
 	{name: "VALUES", bodies: []string{"list"}},
@@ -73,7 +83,9 @@ var families = []family{
 	{name: "IGNORE", ignore: true, rows: ignoredRows},
 	{name: "ON DUPLICATE KEY UPDATE", update: true, rows: updatedRows},
 	{name: "ON DUPLICATE KEY UPDATE, found rows", update: true, rows: updatedRows, found: true},
-	{name: "ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id)", update: true, ownID: true, rows: updatedRows},
+	{name: "ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id)", update: true, own: rowIDs, rows: updatedRows},
+	{name: "ON DUPLICATE KEY UPDATE LAST_INSERT_ID(x)", update: true, own: lastIDs, rows: updatedRows},
+	{name: "ON DUPLICATE KEY UPDATE LAST_INSERT_ID(x), found rows", update: true, own: lastIDs, rows: updatedRows, found: true},
 	{name: "IGNORE, ON DUPLICATE KEY UPDATE", ignore: true, update: true, rows: updatedRows},
 	{name: "DELAYED", verbs: []string{"INSERT DELAYED", "REPLACE DELAYED"}, tables: []string{"slow"}},
 	{name: "PARTITION", verbs: []string{"INSERT", "REPLACE"}, part: true, tables: []string{"parts"}},
@@ -90,7 +102,7 @@ var families = []family{
 	{name: "row alias", alias: true, lacks: "MariaDB"},
 	{name: "row alias, ON DUPLICATE KEY UPDATE", alias: true, update: true, lacks: "MariaDB", rows: updatedRows},
 	{
-		name: "row alias, ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id)", alias: true, update: true, ownID: true, lacks: "MariaDB",
+		name: "row alias, ON DUPLICATE KEY UPDATE id=LAST_INSERT_ID(id)", alias: true, update: true, own: rowIDs, lacks: "MariaDB",
 		rows: []string{"I", "U", "IUI", "UU"},
 	},
 	{name: "version comments", verbs: []string{"INSERT", "REPLACE", "INSERT LOW_PRIORITY"}, comments: true},

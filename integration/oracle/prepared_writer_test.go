@@ -348,7 +348,7 @@ type rowChoice struct {
 // row returns the arguments of a row, and its content.
 func (b *binder) row(o *outline, cells []cell, choice rowChoice) (args []wireclient.Argument, content string) {
 	rows := b.rows[base(o.table)]
-	if b.family.ownID {
+	if b.family.own != nil {
 		rows = rows[:fixedRows]
 	}
 	known := &rows[b.IntN(len(rows))]
@@ -456,7 +456,7 @@ func (b *binder) idArgument(kind ids, n int64) wireclient.Argument {
 		}
 		return b.number(0)
 	case explicitID:
-		if !b.several && !b.family.ownID && b.IntN(6) == 0 {
+		if !b.several && b.family.own == nil && b.IntN(6) == 0 {
 			n = -n
 		}
 		return b.number(n)

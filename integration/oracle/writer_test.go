@@ -145,7 +145,7 @@ func (w *writer) chooseColumns(s *statement, kindOfIDs ids, rows string) {
 // tuple returns the values of a row.
 func (w *writer) tuple(s *statement, kindOfID ids, outcome rune) []string {
 	rows := w.rows[base(s.table)]
-	if w.family.ownID {
+	if w.family.own != nil {
 		rows = rows[:fixedRows] // natively one that this statement put in could not be updated so
 	}
 	known := &rows[w.IntN(len(rows))]
@@ -193,7 +193,7 @@ func (w *writer) idOf(kindOfID ids) string {
 	case defaultID:
 		return w.pick([]string{"DEFAULT", "default", "DEFAULT(id)"})
 	case explicitID:
-		if w.family.ownID || w.several {
+		if w.family.own != nil || w.several {
 			return w.id('L') // LAST_INSERT_ID(id) of an id below zero would move the counter to its end
 		}
 		return w.id('E')
@@ -277,12 +277,11 @@ func (w *writer) chooseUpdate(s *statement, kindOfIDs ids, rows string) {
 			s.update = append(s.update, own+"c = IF("+own+"a = "+w.value(s, "a")+", 5, 6)")
 		}
 	}
-	if w.family.ownID {
-		id := own + "id"
+	if w.family.own != nil {
 		if len(s.alias) == 1 && kindOfIDs == absentID && w.IntN(2) == 0 {
-			id = "id" // no other column has this name, until one is added
+			own = "" // no other column is called id, until one is added
 		}
-		s.update = slices.Insert(s.update, w.IntN(len(s.update)+1), id+"=LAST_INSERT_ID("+id+")")
+		s.update = slices.Insert(s.update, w.IntN(len(s.update)+1), strings.ReplaceAll(w.pick(w.family.own), "†", own))
 	}
 }
 
