@@ -138,6 +138,7 @@ type Clauses struct {
 	Ignore    bool // IGNORE
 	Update    bool // ON DUPLICATE KEY UPDATE
 	OwnLastID bool // its list calls LAST_INSERT_ID(x), by the application's wish
+	RowLastID bool // a row in front of it does
 	Delayed   bool // DELAYED, on a server that heeds it
 	Returning bool // RETURNING
 	// the statement mentions LAST_INSERT_ID or identity outside strings and comments

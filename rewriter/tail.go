@@ -175,6 +175,7 @@ func (r *tailReader) update() (token, error) {
 	p.names, r.mentioned = p.names[:names], mentioned // neither is of the rows
 	if p.ReadsLastID && !p.NoLastID {
 		_, p.OwnLastID = r.lastIDUses(r.updateAt, end)
+		_, p.RowLastID = r.lastIDUses(0, r.updateAt)
 	}
 	if r.canReportUpdated(behind) {
 		r.reportUpdated(end)

@@ -47,7 +47,7 @@ func (p *Part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {
 	e := relay.Expect{
 		Result: p.result, Form: formOf(plan), Rows: plan.Rows,
 		Generated: first.Generated, Explicit: first.Last, HasExplicit: first.HasLast,
-		Ignore: plan.Ignore, Unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, FoundRows: foundRows, Returning: plan.Returning, Packet: p.Rules[0].Packet,
+		Ignore: plan.Ignore, Unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, RowLastID: plan.RowLastID, FoundRows: foundRows, Returning: plan.Returning, Packet: p.Rules[0].Packet,
 		Table: p.Facts.Name, Facts: p.Facts,
 	}
 	others := p.ids[1:]

@@ -28,6 +28,7 @@ type Expect struct {
 
 	Ignore    bool // IGNORE: what an update did is not in the OK packet's text
 	Unnamed   bool // an updated row is not named in LAST_INSERT_ID()
+	RowLastID bool // a row to insert calls LAST_INSERT_ID(x), by the application's wish
 	FoundRows bool // CLIENT_FOUND_ROWS: rows found and left as they were count as affected
 	Returning bool // the rows come back, and no OK packet with an insert id
 	Packet    bool // last_insert_id: packet: the server is not told what LAST_INSERT_ID() is
@@ -167,13 +168,13 @@ func (e *Expect) updated(ok *wire.OK, payload []byte) native {
 		return e.insertedOrSame(ok)
 	case ok.AffectedRows == 1 && e.fresh(ok):
 		return e.inserted(ok)
-	case ok.AffectedRows == 1 && !e.FoundRows:
+	case ok.AffectedRows == 1 && (!e.FoundRows || e.RowLastID):
 		return e.insertedOrSame(ok)
-	case ok.AffectedRows == 2 && ok.InsertID == 0 && !e.Unnamed: // a trigger took it away
+	case ok.AffectedRows >= 2 && ok.InsertID == 0 && !e.Unnamed: // a trigger took it away
 		return native{Ask: askFunction}
-	case ok.AffectedRows == 2 && e.Packet && e.Unnamed && !e.HasExplicit: // what Dolt says is of a row before
+	case ok.AffectedRows >= 2 && e.Packet && e.Unnamed && !e.HasExplicit: // what Dolt says is of a row before
 		return e.Left(0)
-	case ok.AffectedRows == 2, e.Form == FormOwnUpdate:
+	case ok.AffectedRows >= 2, e.Form == FormOwnUpdate:
 		return e.Left(ok.InsertID)
 	}
 	return e.Left(0)
