@@ -12,11 +12,12 @@ type Kind uint8
 // The kinds of statement that a rule or the session's tracked state is concerned with, and Other
 // for the rest.
 const (
-	// SELECT, UPDATE, COMMIT, SHOW, EXPLAIN, CREATE PROCEDURE/TRIGGER/EVENT/FUNCTION, ...
+	// SELECT, other UPDATE and DELETE, COMMIT, SHOW, EXPLAIN, CREATE PROCEDURE/TRIGGER/EVENT/FUNCTION, ...
 	Other   Kind = iota
 	Insert       // INSERT
 	Replace      // REPLACE
 	Load         // LOAD DATA, LOAD XML
+	Portion      // UPDATE, DELETE .. FOR PORTION OF: the server splits a row, and inserts its parts
 	Prepare      // PREPARE .. FROM
 	Execute      // EXECUTE, EXECUTE IMMEDIATE
 	Call         // CALL
@@ -35,7 +36,7 @@ type Name struct{ Schema, Table []byte }
 // Head is what [ReadHead] finds.
 type Head struct {
 	Kind Kind
-	// Insert, Replace, Load: the table; Use: the Schema; CREATE or DROP TEMPORARY TABLE: the first
+	// Insert, Replace, Load, Portion: the table; Use: the Schema; CREATE or DROP TEMPORARY TABLE: the first
 	// table
 	Target    Name
 	Temporary bool // CREATE [OR REPLACE] TEMPORARY TABLE or DROP TEMPORARY TABLE
@@ -110,7 +111,7 @@ func mergeHeads(a, b Head) Head {
 
 // hides reports whether the statement writes rows that its kind alone does not tell of.
 func (h Head) hides() bool {
-	return h.Kind == Insert || h.Kind == Replace || h.Kind == Load || h.Kind == Compound
+	return h.Kind == Insert || h.Kind == Replace || h.Kind == Load || h.Kind == Portion || h.Kind == Compound
 }
 
 // headReader reads the head of one statement; body tells Split where the ';' inside belong.
@@ -151,6 +152,8 @@ func (r *headReader) read() {
 		r.insertTarget()
 	case kwLoad:
 		r.load()
+	case kwUpdate, kwDelete:
+		r.portion()
 	case kwSet:
 		r.set()
 	case kwUse:
@@ -277,6 +280,40 @@ func (r *headReader) load() {
 		}
 	}
 }
+
+// portion tells UPDATE t FOR PORTION OF and DELETE FROM t FOR PORTION OF, which are MariaDB's for tables with
+// an application-time period, from UPDATE and DELETE.
+// https://mariadb.com/kb/en/application-time-periods/
+func (r *headReader) portion() {
+	if !r.mode.MariaDB {
+		return
+	}
+	t := r.next()
+	for range 4 {
+		if w := r.keyword(t); w != kwModifier && w != kwIgnore && !r.isWord(t, "quick") && !r.isWord(t, "from") {
+			break
+		}
+		t = r.next()
+	}
+	table := r.target(t)
+	t = r.next()
+	if r.isWord(t, "partition") {
+		for range 24 { // the partitions, as far as they matter
+			if t = r.next(); t.kind == tokEnd || t.kind == tokBad || r.punct(t, ')') {
+				break
+			}
+		}
+		t = r.next()
+	}
+	switch {
+	case r.isWord(t, "for") && r.isWord(r.next(), "portion"):
+		r.head.Kind, r.head.Target = Portion, table
+	case t.kind == tokBad && portionWords.in(r.text): // behind what may be a blank of the client's character set
+		r.head.Kind = Portion
+	}
+}
+
+var portionWords = newWordSet("portion")
 
 func (r *headReader) set() {
 	r.head.Kind = Set

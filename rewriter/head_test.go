@@ -9,7 +9,7 @@ import (
 )
 
 func show(h Head) string {
-	s := [...]string{"other", "insert", "replace", "load", "prepare", "execute", "call", "set", "use", "ddl", "compound"}[h.Kind]
+	s := [...]string{"other", "insert", "replace", "load", "portion", "prepare", "execute", "call", "set", "use", "ddl", "compound"}[h.Kind]
 	if h.Create {
 		s += " create"
 	}
@@ -124,6 +124,22 @@ func TestReadHead(t *testing.T) {
 		{"$$ INSERT INTO t", "other"},
 	} {
 		assert.Equal(t, tt.in, show(headOf(tt.in, Mode{})), tt.want)
+	}
+	for _, tt := range []struct{ in, want string }{
+		{"UPDATE t SET a=1", "other"},
+		{"UPDATE t FOR PORTION OF p FROM 1 TO 2 SET a=1", "portion .t"},
+		{"update low_priority ignore `d`.`t` partition (p0, p1) for /* x */ portion of p from 1 to 2 set a=1", "portion d.t"},
+		{"DELETE LOW_PRIORITY QUICK IGNORE FROM d.t FOR PORTION OF p FROM 1 TO 2", "portion d.t"},
+		{"DELETE FROM t WHERE a='FOR PORTION OF'", "other"},
+		{"DELETE t FROM t JOIN u FOR PORTION OF p FROM 1 TO 2", "other"},
+		{"UPDATE\xA0t FOR PORTION OF p FROM 1 TO 2 SET a=1", "portion"},
+		{"UPDATE t\xA0FOR PORTION OF p FROM 1 TO 2 SET a=1", "portion"},
+		{"UPDATE t SET a='\xA0', b='portion'", "other"},
+		{"/*!100400 UPDATE */ t FOR PORTION OF p FROM 1 TO 2 SET a=1", "portion .t"},
+		{"ANALYZE UPDATE t FOR PORTION OF p FROM 1 TO 2 SET a=1", "compound"},
+	} {
+		assert.Equal(t, tt.in, show(headOf(tt.in, Mode{MariaDB: true})), tt.want)
+		assert.True(t, headOf(tt.in, Mode{}).Kind != Portion, "%s is no MySQL's", tt.in)
 	}
 	assert.Equal(t, "MariaDB's comment", show(headOf("/*M!100100 INSERT INTO t */ VALUES (1)", Mode{MariaDB: true})), "insert .t")
 	assert.Equal(t, "quoted name", show(headOf(`INSERT INTO "t" VALUES (1)`, Mode{ANSIQuotes: true})), "insert .t")

@@ -2,7 +2,7 @@ package rewriter
 
 // Hiding is what a statement that runs others hides.
 type Hiding struct {
-	// Tables are those that INSERT, REPLACE or LOAD words write to. Words that only look like such
+	// Tables are those that INSERT, REPLACE, LOAD or FOR PORTION OF words write to. Words that only look like such
 	// a statement count too: there may be tables too many, never too few.
 	Tables []Name
 	// Unread are the texts that could not be read to their end, or whose tables could not: they may
@@ -68,7 +68,7 @@ func (r *headReader) prepares(before, t token) bool {
 	return false
 }
 
-// hidden reads the head of the INSERT, REPLACE or LOAD that t may begin.
+// hidden reads the head of the INSERT, REPLACE, LOAD, UPDATE or DELETE that t may begin.
 func (r *headReader) hidden(before, t token) {
 	switch r.keyword(t) {
 	case kwInsert, kwReplace:
@@ -78,6 +78,8 @@ func (r *headReader) hidden(before, t token) {
 		}
 	case kwLoad:
 		r.load()
+	case kwUpdate, kwDelete:
+		r.portion()
 	}
 }
 
@@ -96,7 +98,7 @@ func (h *Hiding) text(r *headReader, level int) {
 		return
 	}
 	switch head, more := ReadHead(text, r.mode); head.Kind {
-	case Insert, Replace, Load:
+	case Insert, Replace, Load, Portion:
 		switch {
 		case len(head.Target.Table) > 0:
 			h.Tables = append(h.Tables, head.Target)

@@ -41,6 +41,8 @@ const (
 	kwNot
 	kwIf
 	kwLocal
+	kwUpdate
+	kwDelete
 	kwOther // begins a statement that no one asks about; told apart from labels only
 	kwEnd
 	kwCase
@@ -86,7 +88,9 @@ var keywords = [...]struct {
 	{kwNot, "not"},
 	{kwIf, "if"},
 	{kwLocal, "local no_write_to_binlog"},
-	{kwOther, "select update delete commit rollback show start with"},
+	{kwUpdate, "update"},
+	{kwDelete, "delete"},
+	{kwOther, "select commit rollback show start with"},
 	{kwEnd, "end"},
 	{kwCase, "case"},
 	{kwImmediate, "immediate"},

@@ -197,6 +197,8 @@ func (cx *reading) decideStatement(i int, head rewriter.Head, more bool) (ends b
 		err = cx.hides(head, sql)
 	case rewriter.Compound:
 		err = cx.hides(head, sql)
+	case rewriter.Portion:
+		err = cx.splits(head, sql)
 	case rewriter.Call:
 		cx.st.Owing = cx.now.Owes
 	}

@@ -168,6 +168,8 @@ func (x naming) inside(inner InnerText, head rewriter.Head) error {
 		return x.hidden(head, inner.Text)
 	case rewriter.DDL:
 		return x.creates(head, inner.Text)
+	case rewriter.Portion:
+		return x.splits(head, inner.Text)
 	default:
 		return nil
 	}

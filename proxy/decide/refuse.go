@@ -90,26 +90,37 @@ func (cx *reading) hidden(head rewriter.Head, sql []byte) error {
 		}
 	}
 	for _, t := range inside.Tables {
-		name, rules, err := cx.rulesOf(t)
-		if err != nil {
-			return err
-		}
-		if rules == nil {
-			continue
-		}
-		p := Part{head: head, Text: sql, Name: name, Rules: rules}
-		if slices.ContainsFunc(rules, func(r *rule.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
-			p.Rules = nil
-			err = cx.concern(&p, rules)
-		}
-		if err == nil {
-			err = cx.unfilled(&p, hiddenForm(head.Kind))
-		}
-		if err != nil {
+		if err := cx.insertsInto(t, head, sql, hiddenForm(head.Kind)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// splits answers for an UPDATE or DELETE ... FOR PORTION OF of a table with a rule: a row of which it
+// changes a part leaves rows that want ids, and no text has those.
+func (cx *reading) splits(head rewriter.Head, sql []byte) error {
+	if len(head.Target.Table) == 0 {
+		return cx.unread(sql)
+	}
+	return cx.insertsInto(head.Target, head, sql, "UPDATE or DELETE ... FOR PORTION OF")
+}
+
+// insertsInto answers for a statement that inserts rows into a table, and is not filled.
+func (cx *reading) insertsInto(table rewriter.Name, head rewriter.Head, sql []byte, form string) error {
+	name, rules, err := cx.rulesOf(table)
+	if err != nil || rules == nil {
+		return err
+	}
+	p := Part{head: head, Text: sql, Name: name, Rules: rules}
+	if slices.ContainsFunc(rules, func(r *rule.Rule) bool { return !r.Exact() || r.Forward && !r.Observe }) {
+		p.Rules = nil
+		err = cx.concern(&p, rules)
+	}
+	if err != nil {
+		return err
+	}
+	return cx.unfilled(&p, form)
 }
 
 func hiddenForm(k rewriter.Kind) string {

@@ -51,7 +51,7 @@ func touchOf(head rewriter.Head, effects rewriter.Effects) (t Touch) {
 	switch head.Kind {
 	case rewriter.Insert, rewriter.Replace:
 		return TouchInsert
-	case rewriter.Load:
+	case rewriter.Load, rewriter.Portion:
 		return TouchLastID
 	case rewriter.Execute, rewriter.Call, rewriter.Compound:
 		return TouchAll | TouchLastID

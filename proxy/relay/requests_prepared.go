@@ -79,7 +79,7 @@ func (m *Requests) prepare(sql []byte, size int, whole bool) verdict {
 		return m.undecided(len(sql), size)
 	}
 	switch head.Kind {
-	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+	case rewriter.Insert, rewriter.Replace, rewriter.Load, rewriter.Portion:
 		if m.mayConcern(head.Target) {
 			return holdIt
 		}

@@ -73,7 +73,7 @@ func (m *Requests) note(p *Pending, head rewriter.Head, sql []byte, whole bool) 
 		return holdIt
 	}
 	switch head.Kind {
-	case rewriter.Insert, rewriter.Replace, rewriter.Load:
+	case rewriter.Insert, rewriter.Replace, rewriter.Load, rewriter.Portion:
 		if m.mayConcern(head.Target) {
 			return holdIt
 		}

@@ -118,5 +118,5 @@ func (s teller) head() rewriter.Head {
 }
 
 func writes(h rewriter.Head) bool {
-	return h.Kind == rewriter.Insert || h.Kind == rewriter.Replace || h.Kind == rewriter.Load
+	return h.Kind == rewriter.Insert || h.Kind == rewriter.Replace || h.Kind == rewriter.Load || h.Kind == rewriter.Portion
 }
