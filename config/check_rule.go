@@ -7,6 +7,11 @@ import (
 	"idproxy/pattern"
 )
 
+// Quoted reports whether a name has quotes around it.
+func Quoted(name string) bool {
+	return len(name) > 1 && strings.IndexByte("`\"'", name[0]) >= 0 && name[len(name)-1] == name[0]
+}
+
 // splitTables takes the pattern of every rule apart at its dot.
 func splitTables(d *document, c *Config) {
 	for i := range c.Rules {
@@ -18,7 +23,7 @@ func splitTables(d *document, c *Config) {
 		switch {
 		case pattern == "":
 			continue // missing or refused
-		case strings.ContainsAny(pattern, "`\"'"):
+		case Quoted(pattern) || Quoted(schema) || Quoted(table):
 			d.fail(at, "\"table\" must be written without quotes around the names, got %s", quote(pattern))
 		case !dot:
 			d.fail(at, "\"table\" must be schema.table such as shop.orders or \"*.orders\", got %s", quote(pattern))

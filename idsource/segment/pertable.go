@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,15 +37,33 @@ func IsTemplate(key string) bool {
 	return strings.Contains(key, "{schema}") || strings.Contains(key, "{table}")
 }
 
-// KeyOf returns the key of a table's series, which a template makes.
+// KeyOf returns the key of a table's series, which a template makes. The names are UTF-8.
 func KeyOf(template, schema, table string) string {
-	key := strings.ReplaceAll(template, "{schema}", strings.ToLower(schema))
-	return strings.ReplaceAll(key, "{table}", strings.ToLower(table))
+	key := strings.ReplaceAll(template, "{schema}", keyPart(schema))
+	return strings.ReplaceAll(key, "{table}", keyPart(table))
 }
 
-// Nameable reports whether a table can have a series of that key, which a template made.
-func Nameable(key string) bool {
-	return !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+// maxKeyPart is how long a name may be in a key: MySQL stores have keys of up to 255 characters.
+const maxKeyPart = 96
+
+// keyPart is a name in a key. Letters count as small: of two spellings of one table each would begin a
+// series of its own, while two tables that share one are given different ids all the same. What is no
+// printable ASCII character is written as in URLs (RFC 3986, 2.1), and what is too long then ends in a hash.
+func keyPart(name string) string {
+	name = strings.ToLower(name)
+	part := make([]byte, 0, len(name))
+	for _, c := range []byte(name) {
+		if c <= ' ' || c >= 0x7f {
+			part = fmt.Appendf(part, "%%%02x", c)
+		} else {
+			part = append(part, c)
+		}
+	}
+	if len(part) > maxKeyPart {
+		sum := sha256.Sum256([]byte(name))
+		part = fmt.Appendf(part[:maxKeyPart-33], "~%x", sum[:16])
+	}
+	return string(part)
 }
 
 // NewPerTable checks the configuration; it asks nothing of the store.
@@ -58,23 +77,14 @@ func NewPerTable(c Config) (*PerTable, error) {
 	return p, nil
 }
 
-// Series implements Source. Letters count as small: of two
-// spellings of one table each would begin a series of its own, while two
-// tables that share one are given different ids all the same. Other characters
-// than ASCII are refused for that reason: how they are written depends on the
-// client's character set.
+// Series implements Source.
 func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
 	var room [128]byte // a longer name is put together on the heap
 	name := append(append(append(room[:0], schema...), 0), table...)
 	if s, ok := p.tables.Get(name); ok {
 		return s, nil
 	}
-	key := KeyOf(p.cfg.Key, schema, table)
-	if !Nameable(key) {
-		return nil, p.fail(idsource.BadConfig, fmt.Errorf("key %q for table %s.%s", p.cfg.Key, schema, table),
-			"{schema} and {table} are for names of ASCII characters; give this table a source of its own")
-	}
-	s, err := p.OfKey(key)
+	s, err := p.OfKey(KeyOf(p.cfg.Key, schema, table))
 	if err != nil {
 		return nil, err
 	}

@@ -35,8 +35,7 @@ func TestPerTable(t *testing.T) {
 		assert.Equal(t, fmt.Sprint("id of ", name), sourcetest.Fill(t, s, 1, 1)[0], next[key])
 	}
 	assert.True(t, len(next) == 3 && next["ids_shop.orders"] == 3, "series %v, want three, one of them of shop.orders by any spelling", next)
-	_, err = p.Series("shop", "bücher")
-	sourcetest.WantKind(t, "a name beyond ASCII", err, idsource.BadConfig)
+	assert.Equal(t, "two spellings of a name beyond ASCII", assert.Of(p.Series("shop", "BÜCHER")).Must(t) == assert.Of(p.Series("shop", "bücher")).Must(t), true)
 	assert.Must(t, p.Close(t.Context()))
 	for key, n := range next {
 		assert.Equal(t, "the rest given back, Close leaves "+key+" at", st.snapshot()[key].Next, n+1)
@@ -230,4 +229,22 @@ func TestPerTableStanding(t *testing.T) {
 		now = p.Standing()
 		assert.True(t, now.Problem == nil && now.Failing != nil, "a series of two has ids: %+v", now)
 	})
+}
+
+func TestKeyOf(t *testing.T) {
+	long := strings.Repeat("订", 64)
+	for _, tt := range []struct{ schema, table, want string }{
+		{"shop", "Orders", "shop.orders"},
+		{"shop", "my orders", "shop.my%20orders"},
+		{"crm", "订单", "crm.%e8%ae%a2%e5%8d%95"},
+		{"Größe", "a-b", "gr%c3%b6%c3%9fe.a-b"},
+		{"shop", "it's", "shop.it's"},
+		{"shop", "a\tb\x7f", "shop.a%09b%7f"},
+		{strings.Repeat("A", 64), strings.Repeat("b", 64), strings.Repeat("a", 64) + "." + strings.Repeat("b", 64)}, // keys that stores have
+		{"shop", long, "shop." + strings.Repeat("%e8%ae%a2", 7) + "~b81a8ffdd5efd7ecf6de112f64c989d6"},
+	} {
+		assert.Equal(t, tt.table, KeyOf("{schema}.{table}", tt.schema, tt.table), tt.want)
+	}
+	assert.True(t, KeyOf("{table}", "", long) != KeyOf("{table}", "", long[3:]+"単"), "long names that differ at their ends share a key")
+	assert.True(t, len(KeyOf(strings.Repeat("k", 50)+"{schema}.{table}", long, long)) <= 255, "the longest key is longer than a MySQL store has it")
 }

@@ -9,6 +9,7 @@ import (
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/wireclient"
 )
 
 // TestSeriesForEachTable gives every table a series of its own, in whatever letters an INSERT
@@ -106,6 +107,38 @@ rules:     [{table: %[3]s.named, column: k, source: ids}, {table: "%[3]s.*", col
 			})
 		}
 	}
+}
+
+// TestSeriesOfAnyName: a table has a series of its own, whatever its name is and in whatever character
+// set the name comes.
+func TestSeriesOfAnyName(t *testing.T) {
+	names := []string{"my orders", "订单", "a-b", "it's", `say "so"`, "a/b", "größe", strings.Repeat("订", 40)}
+	harness.EachServer(t, func(t *testing.T, s *servers.Server) {
+		var tables []string
+		for _, name := range names {
+			tables = append(tables, "CREATE TABLE `"+name+"` (id BIGINT PRIMARY KEY, note VARCHAR(10))")
+		}
+		schema, _ := harness.Tables(t, s, tables...)
+		for _, source := range []string{`segment: {key: "file_{schema}.{table}", step: 10}`, `segment: {store: main, key: "{schema}.{table}", step: 10}`} {
+			proxy := harness.StartProxy(t, harness.OneListener(s.Addr)+fmt.Sprintf(`
+stores:  {main: {mysql: {dsn: %q}}}
+sources: {ids: {%s}}
+rules:   [{table: "%s.*", column: id, source: ids}]
+`, harness.StoreDSN(s, schema), source, schema))
+			db := wireclient.Open(t, proxy.Addr("a"), schema)
+			inserted := func(charset, name string, want uint64) {
+				id := db.Must(t, "SET NAMES "+charset, "INSERT INTO `"+name+"` (note) VALUES ('x')").InsertID
+				assert.Equal(t, fmt.Sprintf("%s, the id in %q by %s", source, name, charset), id, want)
+				db.Must(t, "DELETE FROM `"+name+"`")
+			}
+			for _, name := range names {
+				inserted("utf8mb4", name, 1)
+				inserted("utf8mb4", name, 2)
+			}
+			inserted("gbk", "\xb6\xa9\xb5\xa5", 3)
+			inserted("latin1", "it's", 3)
+		}
+	})
 }
 
 // TestLayoutNotConsecutive fills ids that are not consecutive, since their sequence stands above

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"idproxy/cmd/idproxy/migrate"
+	"idproxy/config"
 	"idproxy/pattern"
 	"idproxy/plural"
 )
@@ -213,10 +214,10 @@ func (s *Survey) unnameable(of name, o Options) (why string) {
 	switch {
 	case of.schema == o.database():
 		return "it is of the database that idproxy keeps its state in"
-	case strings.ContainsAny(whole, ".*?`'\""):
-		return "its name has a dot, a wildcard or a quote, which rules do not have in names"
-	case strings.ContainsFunc(whole, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		return "its name has a space, or a letter that is not ASCII, and a series for each table needs such names: write a rule with a source of its own"
+	case strings.ContainsAny(whole, ".*?"):
+		return "its name has a dot or a wildcard, which rules do not have in names"
+	case config.Quoted(of.schema) || config.Quoted(of.table):
+		return "its name begins and ends with a quote, which rules do not have around names"
 	case s.unclear[pattern.Fold(of.String())]:
 		return "the servers differ: some take names in capitals for the same, and others have tables of both names"
 	}

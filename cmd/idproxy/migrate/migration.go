@@ -249,8 +249,6 @@ func (m *Migration) planned(t *seen) (*planned, error) {
 			source.Name, source.Kind())
 	case g.Scramble != nil:
 		return nil, fmt.Errorf("source %s is scrambled: its ids leave no room for counters above them", source.Name)
-	case segment.IsTemplate(g.Key) && !segment.Nameable(segment.KeyOf(g.Key, t.of.schema, t.of.name)):
-		return nil, fmt.Errorf("its name is not of ASCII letters, which source %s needs for a series of each table, and the proxies would refuse its INSERTs: give it a rule above with a source of its own", source.Name)
 	case !g.StartGiven:
 		return nil, fmt.Errorf("source %s has no start: its series begins above the rows that are there then, and may give ids of rows that are gone; set start: %d, and reload all proxies", source.Name, Start(t.reached(g.Last)))
 	case g.Last == 0:
