@@ -68,10 +68,16 @@ func New(c Config) (*Source, error) {
 	if c.Segment.MaxBatch == 0 {
 		c.Segment.MaxBatch = segment.DefaultMaxBatch
 	}
+	if c.Segment.HighWater == nil {
+		c.Segment.HighWater = &idsource.HighWater{}
+	}
 	c.Segment.Start = cmp.Or(c.Segment.Start, 1)
 	c.Segment.Last = cmp.Or(c.Segment.Last, math.MaxInt64)
 	c.Segment.MaxStep = cmp.Or(c.Segment.MaxStep, max(segment.DefaultMaxStep, c.Segment.Step))
 	s := &Source{cfg: c, patience: idsource.NewPatience(c.Segment.Wait), store: idsource.NewPatience(c.Segment.Wait)}
+	if high := c.Segment.HighWater.Of(c.Segment.Key); c.Segment.Start <= high {
+		s.high.Store(high)
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -499,6 +505,9 @@ func (s *Source) Close(context.Context) error {
 	s.mu.Unlock()
 	s.end()
 	s.wg.Wait()
+	if c, high := &s.cfg.Segment, s.high.Load(); high > c.HighWater.Of(c.Key) {
+		c.HighWater.Set(c.Key, high)
+	}
 	return nil
 }
 

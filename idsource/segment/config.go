@@ -64,6 +64,8 @@ type Config struct {
 	Fetched    func(took time.Duration, err error) // told of each fetch; default: nobody is
 	Logger     *slog.Logger                        // default: discard
 
+	HighWater *idsource.HighWater // of the store; default: of this source alone
+
 	By    string         // who reserves, in the store's history; default host:process
 	Tuner idsource.Tuner // says how the series is tuned; default Store, if it is one
 	// Rows says how many ids a step of so many rows is; nil: as many. Steps that the store keeps are
@@ -97,6 +99,9 @@ func (c Config) withDefaults() Config {
 			host = "unknown"
 		}
 		c.By = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	if c.HighWater == nil {
+		c.HighWater = &idsource.HighWater{}
 	}
 	if c.Rows == nil {
 		c.Rows = func(rows uint64) uint64 { return rows }

@@ -245,3 +245,40 @@ func (s *slowPosition) Position(ctx context.Context, key string) (idsource.Posit
 	}
 	return p, err
 }
+
+// TestSegmentMadeAnew: a source in place of one that was closed, as a reload makes it, notices that the store
+// went back meanwhile, unless it is to start above all that was given.
+func TestSegmentMadeAnew(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		start uint64
+		kind  idsource.Kind // 0: it gives ids
+		alone bool          // it knows nothing of the one before
+	}{
+		{name: "negative control", start: 1, alone: true}, // an id twice
+		{name: "as it was", start: 1, kind: idsource.Behind},
+		{name: "start raised, not far enough", start: 180, kind: idsource.Behind},
+		{name: "start raised above what was given", start: 1000},
+	} {
+		st, high := newFaultStore(), &idsource.HighWater{}
+		c := Config{Name: "ids", Store: st, Step: 100, StepPolicy: StepFixed, HighWater: high}
+		before := st.snapshot()
+		s := assert.Of(New(c)).Must(t)
+		sourcetest.Fill(t, s, 250, 1)
+		assert.Must(t, s.Close(t.Context()))
+		st.set(func(s *faultStore) { s.keys = before })
+		if c.Start = tt.start; tt.alone {
+			c.HighWater = nil
+		}
+		s = assert.Of(New(c)).Must(t)
+		ids := make([]uint64, 1)
+		switch err := s.Fill(t.Context(), ids, 1); {
+		case tt.kind != 0:
+			sourcetest.WantKind(t, tt.name, err, tt.kind)
+		default:
+			assert.Must(t, err)
+			assert.Equal(t, tt.name+", the first id", ids[0], tt.start)
+		}
+		assert.Must(t, s.Close(t.Context()))
+	}
+}

@@ -157,6 +157,12 @@ func (s *Segment) wentBack(lo uint64) {
 	s.waiters.fail(s.dead)
 }
 
+// rose notes where the series stands. The caller holds mu.
+func (s *Segment) rose(next uint64) {
+	s.high = next
+	s.cfg.HighWater.Set(s.cfg.Key, next)
+}
+
 // arrived serves the waiters in the order they came and keeps the rest. What is
 // left of a range right below is joined to it first.
 func (s *Segment) arrived(f fetched) {
@@ -165,7 +171,8 @@ func (s *Segment) arrived(f fetched) {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
 	s.taken.came(time.Now(), lo, s.past > s.high)
-	s.failed, s.low, s.high = nil, lo, hi
+	s.failed, s.low = nil, lo
+	s.rose(hi)
 	s.ranges++
 	s.cfg.patience.Answered(nil)
 	s.pace.came(hi-lo, f.step, f.took)

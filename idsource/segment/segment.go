@@ -59,6 +59,9 @@ func New(c Config) (*Segment, error) {
 		pace: pace{policy: c.StepPolicy, least: c.Step, most: c.MaxStep, step: c.Step},
 	}
 	s.chain.ordered = c.Ordered
+	if high := c.HighWater.Of(c.Key); c.Start <= high { // else somebody said that the series is to begin above
+		s.high = high
+	}
 	s.spaced, _ = c.Store.(idsource.Spaced)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
@@ -99,7 +102,7 @@ func (s *Segment) finish(ctx context.Context) (unused uint64, back bool, err err
 		lo = max(lo, s.low+1)
 	}
 	if lo < hi {
-		s.high = lo // what is left was not given
+		s.rose(lo) // what is left was not given
 	}
 	s.mu.Unlock()
 	if lo >= hi {

@@ -26,10 +26,21 @@ type maker struct {
 	dir    string // of the configuration file
 	begin  *census.Beginner
 	stores map[string]store.Store
+	high   highWater
 	idWait atomic.Int64 // limits.id_wait
 	order  *ordering    // nil: no source has one order
 	// fetched is told how long it took to reserve a range; nil: nobody is.
 	fetched func(source string, took time.Duration)
+}
+
+// highWater is that of each store, by where it is.
+type highWater map[string]*idsource.HighWater
+
+func (h highWater) of(st store.Store) *idsource.HighWater {
+	if h[st.Place] == nil {
+		h[st.Place] = &idsource.HighWater{}
+	}
+	return h[st.Place]
 }
 
 // wait returns limits.id_wait, which a reload may change.
@@ -59,7 +70,7 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 	}
 	policy, _ := segment.Policy(g.StepPolicy) // the configuration has looked at it
 	sc := segment.Config{
-		Name: c.Name, Store: st.Segments, Key: g.Key,
+		Name: c.Name, Store: st.Segments, Key: g.Key, HighWater: m.high.of(st),
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: policy, Rows: steps,
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.Most, Wait: m.wait,

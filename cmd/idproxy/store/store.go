@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
@@ -29,7 +30,7 @@ type Store struct {
 	Fences     idsource.FenceStore // nil: the kind has none
 	workers    lease.Store         // nil: the kind leases no worker numbers
 	disposable lease.Store         // nil: the kind has no worker numbers that are used once
-	Place      string              // names where workers is
+	Place      string              // names where it is, without accounts and passwords
 	Places     []string            // the databases it keeps things in; none for a folder
 	Servers    serverAsker         // nil: the kind has no settings that matter
 	Lasting    bool                // workers keeps what it confirmed, and has no clock
@@ -61,7 +62,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, Notes: st.Notes(), Fences: st, Share: st.Share, Close: st.Close, ping: st.Ping}, nil
+		return Store{Segments: st, Keys: st, Notes: st.Notes(), Fences: st, Place: "file " + c.File.Dir, Share: st.Share, Close: st.Close, ping: st.Ping}, nil
 	case c.Redis != nil:
 		st, err := openRedis(c.Redis)
 		if err != nil {
@@ -92,14 +93,14 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: g, Keys: g, Most: g.Block(), Places: g.Places(), Servers: g, Close: g.Close}, nil
+		return Store{Segments: g, Keys: g, Most: g.Block(), Place: strings.Join(g.Places(), " "), Places: g.Places(), Servers: g, Close: g.Close}, nil
 	}
 	if t := c.MySQL.Table; t != nil {
 		st, err := mysql.NewShared(mysql.SharedConfig{DSN: string(c.MySQL.DSN), Dialect: mysql.Dialect(t.Dialect), Table: t.Name, Logger: log})
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, Last: mysql.SharedLast, Places: []string{st.Where()}, Servers: st, Close: st.Close}, nil
+		return Store{Segments: st, Keys: st, Last: mysql.SharedLast, Place: st.Where(), Places: []string{st.Where()}, Servers: st, Close: st.Close}, nil
 	}
 	st, err := mysql.New(mysql.Config{DSN: string(c.MySQL.DSN), Logger: log})
 	if err != nil {
