@@ -74,11 +74,6 @@ var hidings = []hiding{
 	{text: "HANDLER t OPEN"},
 	{text: "DESCRIBE t a", mariaDB: "a,varchar(20),YES,,NULL,", mysql: "a,varchar(20),YES,,NULL,"},
 	{text: "UPDATE t SET id = 5"},
-	{text: "UPDATE t FOR PORTION OF p FROM '2000-01-01' TO '2001-01-01' SET a = 'y'", mariaDB: refused, mysql: noSyntax},
-	{text: "DELETE FROM t FOR PORTION OF p FROM '2000-01-01' TO '2001-01-01'", mariaDB: refused, mysql: noSyntax},
-	{text: "PREPARE p FROM 'DELETE FROM t FOR PORTION OF p FROM ''2000-01-01'' TO ''2001-01-01'''", mariaDB: refused, mysql: noSyntax},
-	{text: "ANALYZE UPDATE t FOR PORTION OF p FROM '2000-01-01' TO '2001-01-01' SET a = 'y'", mariaDB: refused, mysql: noSyntax},
-	{text: "EXPLAIN UPDATE t FOR PORTION OF p FROM '2000-01-01' TO '2001-01-01' SET a = 'y'", mariaDB: "!4154", mysql: noSyntax},
 	{text: "ALTER TABLE other ADD COLUMN id BIGINT NOT NULL"},
 	{text: "CREATE TABLE made LIKE t"},
 	{text: "CREATE TEMPORARY TABLE made (id BIGINT NOT NULL, a INT) SELECT 7 a"},
@@ -132,6 +127,37 @@ func TestHiding(t *testing.T) {
 			"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20))", "CREATE TABLE other (a VARCHAR(20))",
 			"CREATE TRIGGER by_trigger AFTER INSERT ON other FOR EACH ROW INSERT INTO t (a) SELECT NEW.a FROM DUAL WHERE NEW.a = 'y'")
 	})
+}
+
+// TestPortions: an UPDATE or DELETE ... FOR PORTION OF is refused, by whatever way it comes, where the server would
+// make rows that want ids.
+func TestPortions(t *testing.T) {
+	t.Parallel()
+	const period = "a INT, s DATE, e DATE, PERIOD FOR p (s, e))"
+	w := pair.New(t, harness.MariaDB(t), "[{table: DB.plain, column: id, source: ids}, {table: DB.counting, column: id, source: ids}]",
+		"CREATE TABLE plain (id BIGINT NOT NULL, "+period, "CREATE TABLE counting (id BIGINT AUTO_INCREMENT PRIMARY KEY, "+period,
+		"CREATE TABLE other (id BIGINT NOT NULL, "+period)
+	const portion = " FOR PORTION OF p FROM '2001-01-01' TO '2002-01-01'"
+	var scripts []pair.Script
+	for _, table := range []string{"plain", "counting"} {
+		for _, text := range []string{"UPDATE " + table + portion + " SET a = 2", "DELETE FROM " + table + portion} {
+			quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
+			for _, sent := range []string{text, "PREPARE p FROM " + quoted, "EXECUTE IMMEDIATE " + quoted, "BEGIN NOT ATOMIC " + text + "; END", "SET STATEMENT max_statement_time = 10 FOR " + text, "DO 1; " + text} {
+				scripts = append(scripts, pair.Script{Name: sent, Steps: []pair.Step{
+					{Text: sent, Want: refused}, {Text: "SELECT COUNT(*), MAX(a) FROM " + table, Want: "1,1"},
+				}})
+			}
+		}
+	}
+	scripts = append(scripts,
+		pair.Script{Name: "no rule", Steps: []pair.Step{{Text: "DELETE FROM other" + portion}, {Text: "SELECT id, s, e FROM other ORDER BY s", Want: "7,2000-01-01,2001-01-01 7,2002-01-01,2003-01-01"}}},
+		pair.Script{Name: "whole rows", Steps: []pair.Step{{Text: "UPDATE plain SET a = 3"}, {Text: "SELECT id, a FROM plain", Want: "7,3"}}})
+	row := " VALUES (7, 1, '2000-01-01', '2003-01-01')"
+	w.Run(t, scripts, "DELETE FROM plain", "INSERT INTO plain"+row, "DELETE FROM counting", "INSERT INTO counting"+row, "DELETE FROM other", "INSERT INTO other"+row)
+	// What the server makes of it.
+	direct := wireclient.Open(t, w.Server.Addr, w.DB)
+	direct.Must(t, "DELETE FROM counting"+portion)
+	assert.Equal(t, "rows of the server's counter", pair.Shown(direct.Must(t, "SELECT COUNT(*) FROM counting WHERE id > 7")), "2")
 }
 
 // spacingScripts set auto_increment_increment in ways that a proxy does not see, and insert two
