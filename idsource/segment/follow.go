@@ -55,6 +55,33 @@ func Gave(s idsource.Source) (first uint64) {
 	return first
 }
 
+// Issued returns where the store of a source stands at least, by the keys of its series, whatever becomes of
+// what it holds: that may be given back. It is nil where the source has no numbers that count up.
+func Issued(s idsource.Source) map[string]uint64 {
+	switch s := s.(type) {
+	case *Segment:
+		return map[string]uint64{s.cfg.Key: s.issued()}
+	case *Scrambled:
+		return Issued(s.numbers)
+	case *PerTable:
+		all := map[string]uint64{}
+		for key, one := range *s.series.Load() {
+			all[key] = one.issued()
+		}
+		return all
+	}
+	return nil
+}
+
+func (s *Segment) issued() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if newest := s.chain.tail; newest != nil && newest.left() > 0 {
+		return newest.position()
+	}
+	return s.least()
+}
+
 // gave returns for each key what lies above all ids of its series.
 func (p *PerTable) gave() map[string]uint64 {
 	all := maps.Clone(p.gone)

@@ -18,6 +18,7 @@ func forget(s *Segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.high = 0
+	s.cfg.HighWater.Set(s.cfg.Key, 0)
 }
 
 // guard says whether what a test is about is at work; without it the test must notice.

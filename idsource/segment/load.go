@@ -92,8 +92,18 @@ func (s *Segment) nextAsk() (a idsource.Ask, step uint64, ok bool) {
 	}
 	step = s.pace.next(now, s.failed != nil) // an outage is no low demand
 	return idsource.Ask{
-		Key: s.cfg.Key, Count: max(step, s.waiters.wanted(s.pace.most)), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last, High: s.high, By: s.cfg.By,
+		Key: s.cfg.Key, Count: max(step, s.waiters.wanted(s.pace.most)), Floor: max(s.cfg.Start, s.past), Last: s.cfg.Last, High: s.least(), By: s.cfg.By,
 	}, step, true
+}
+
+// least is where the series stands at least: no range may begin below. What was given before this source
+// does not count where its start is above: somebody said so, perhaps because the store went back. The
+// caller holds mu.
+func (s *Segment) least() uint64 {
+	if before := s.cfg.HighWater.Of(s.cfg.Key); before >= s.cfg.Start {
+		return max(s.high, before)
+	}
+	return s.high
 }
 
 // fetched is a range [lo, hi), the step it was asked with, and the time it took.
@@ -109,7 +119,7 @@ func (s *Segment) settle(f fetched, err error) bool {
 	_, full := errors.AsType[*idsource.FullError](err)
 	back, wentBack := errors.AsType[*idsource.WentBackError](err)
 	switch {
-	case s.closed && (err != nil || f.lo < s.high): // what came all the same is given back by Close
+	case s.closed && (err != nil || f.lo < s.least()): // what came all the same is given back by Close
 	case full:
 		s.exhausted(fmt.Errorf("%w to the greatest id allowed, %d", err, s.cfg.Last))
 	case wentBack:
@@ -122,7 +132,7 @@ func (s *Segment) settle(f fetched, err error) bool {
 		s.refused++
 		s.cfg.patience.Answered(err)
 		return true
-	case f.lo < s.high:
+	case f.lo < s.least():
 		s.wentBack(f.lo)
 	default:
 		s.arrived(f)
@@ -148,11 +158,12 @@ func (s *Segment) exhausted(cause error) {
 // wentBack ends the source: the store offers ids that it has given before, so
 // what is held in memory may be someone else's as well.
 func (s *Segment) wentBack(lo uint64) {
+	seen := s.least()
 	s.dead = s.fail(idsource.Behind,
-		fmt.Errorf("the store went back: it offers ids from %d on, this process was given ids below %d before", lo, s.high),
+		fmt.Errorf("the store went back: it offers ids from %d on, this process was given ids below %d before", lo, seen),
 		fmt.Sprintf("set start: to a number above every id in use (%d at least) for source %s in the configuration and restart",
-			s.high, s.cfg.Name))
-	s.cfg.Logger.Error("id source stopped: its store went back", "source", s.cfg.Name, "offered", lo, "seen", s.high)
+			seen, s.cfg.Name))
+	s.cfg.Logger.Error("id source stopped: its store went back", "source", s.cfg.Name, "offered", lo, "seen", seen)
 	s.chain.drain()
 	s.waiters.fail(s.dead)
 }

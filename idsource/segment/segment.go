@@ -59,9 +59,6 @@ func New(c Config) (*Segment, error) {
 		pace: pace{policy: c.StepPolicy, least: c.Step, most: c.MaxStep, step: c.Step},
 	}
 	s.chain.ordered = c.Ordered
-	if high := c.HighWater.Of(c.Key); c.Start <= high { // else somebody said that the series is to begin above
-		s.high = high
-	}
 	s.spaced, _ = c.Store.(idsource.Spaced)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil

@@ -17,7 +17,7 @@ import (
 func TestSeriesForEachTable(t *testing.T) {
 	s := harness.MariaDB(t)
 	const columns = " (id BIGINT PRIMARY KEY, n INT)"
-	name, direct := harness.Tables(t, s, "CREATE TABLE a"+columns, "CREATE TABLE b"+columns, "CREATE TABLE c"+columns, "CREATE TABLE bücher"+columns, "INSERT INTO c VALUES (500, 0)")
+	name, direct := harness.Tables(t, s, "CREATE TABLE a"+columns, "CREATE TABLE b"+columns, "CREATE TABLE c"+columns, "INSERT INTO c VALUES (500, 0)")
 	proxy := harness.StartProxy(t, harness.OneListener(s.Addr)+fmt.Sprintf(`
 sources:   {ids: {segment: {key: "ids_{table}", step: 10}}}
 rules:     [{table: "%s.*", column: id, source: ids}]
@@ -31,8 +31,6 @@ rules:     [{table: "%s.*", column: id, source: ids}]
 		assert.Must(t, direct.QueryRow("SELECT MIN(id), MAX(id), COUNT(*) FROM "+table).Scan(&got[0], &got[1], &got[2]))
 		assert.Equal(t, table+": least id, greatest and rows", got, want)
 	}
-	_, err := db.Exec("INSERT INTO bücher (n) VALUES (1)")
-	harness.WantError(t, err, 1467, "ids", "ASCII")
 }
 
 // TestSeriesOfQueriesAndFiles: rows of a query, lines of a file and ids that the application brings

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -263,18 +262,4 @@ func (s *Server) Dump(args ...string) *exec.Cmd {
 func accountArgs(addr string) []string {
 	host, port, _ := net.SplitHostPort(addr)
 	return []string{"--protocol=tcp", "--host=" + host, "--port=" + port, "--user=" + AppUser, "--password=" + AppPassword}
-}
-
-// FreeAddr is a loopback address with a port that is free at this moment. It lies below those that
-// the system gives to connections and to listeners on port 0, and is drawn at random, so that
-// nobody else takes it before the server does.
-func FreeAddr() (string, error) {
-	var err error
-	for range 100 {
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))); err == nil {
-			return l.Addr().String(), l.Close()
-		}
-	}
-	return "", fmt.Errorf("find a free port: %w", err)
 }

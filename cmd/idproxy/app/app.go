@@ -109,6 +109,9 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer joined(&err, p.sources.Close)
+	if err := p.inherit(); err != nil {
+		return err
+	}
 	defer func() { p.left.finish() }()
 	p.sources.WarnOfCrashes(ctx)
 	if text := Descriptors(p.cfg); text != "" {

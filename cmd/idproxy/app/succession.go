@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"idproxy/cmd/idproxy/handover"
+	"idproxy/cmd/idproxy/sources"
 	"idproxy/config"
 	"idproxy/proxy"
 )
@@ -28,6 +30,18 @@ type succession struct {
 
 // sourcesTime is how long a predecessor serves yet while its successor's sources come up.
 const sourcesTime = 10 * time.Second
+
+// inherit has the program's sources know how far their series were given to its predecessor.
+func (s *succession) inherit() error {
+	return s.start.Listen(func(value json.RawMessage) error {
+		var all sources.HighWater
+		if err := json.Unmarshal(value, &all); err != nil {
+			return err
+		}
+		s.p.sources.Inherit(all)
+		return nil
+	})
+}
 
 // awaitSources waits until there are ids, so that no INSERT waits for them that the predecessor would
 // have given its own.
@@ -109,7 +123,7 @@ func (s *succession) succeed() (*handover.Successor, error) {
 	if err := mayTakeOver(s.p.watch.inForce.Load().cfg); err != nil {
 		return nil, err
 	}
-	return s.start.Succeed(s.life)
+	return s.start.Succeed(s.life, s.p.sources.HighWater())
 }
 
 // mayTakeOver looks whether the file, as it is now, lets a successor give ids beside this process, which
@@ -148,7 +162,7 @@ func (s *succession) gone() {
 	if s.next == nil {
 		return
 	}
-	if err := s.next.Leave(); err != nil {
+	if err := s.next.Leave(s.p.sources.HighWater()); err != nil {
 		s.p.log.Warn("the successor is not told that this process has ended", "error.message", err)
 	}
 }

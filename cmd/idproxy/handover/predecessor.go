@@ -20,10 +20,11 @@ const variable = "IDPROXY_HANDOVER"
 const firstFile = 3
 
 // papers say what the files of a successor are: the pipe over which it reports, one pipe for each
-// predecessor that may live, and sockets.
+// predecessor that may live, sockets, and the pipe over which its own predecessor tells it things.
 type papers struct {
 	Predecessors int     `json:"predecessors"`
 	Sockets      []paper `json:"sockets"`
+	Tells        bool    `json:"tells,omitempty"` // older ones do not
 }
 
 // paper says what a socket is.
@@ -40,6 +41,7 @@ type Start struct {
 	Sockets *Sockets
 
 	report *os.File // nil: there is no predecessor
+	told   *os.File // nil: nobody tells anything
 	once   sync.Once
 
 	mu    sync.Mutex
@@ -86,8 +88,41 @@ func received(p papers) (*Start, error) {
 	for _, one := range p.Sockets {
 		s.Sockets.given = append(s.Sockets.given, given{one, file(one.Name)})
 	}
+	if p.Tells {
+		if _, err := unix.FcntlInt(next, unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+			return nil, fmt.Errorf("%s names a pipe, and file %d is not there: unset it", variable, next)
+		}
+		s.told = file("told")
+	}
 	return s, nil
 }
+
+// Listen has hear get what the predecessor tells: a JSON value before the program serves, which Listen waits for, and
+// another one when the predecessor has ended in good order.
+func (s *Start) Listen(hear func(value json.RawMessage) error) error {
+	if s.told == nil {
+		return nil
+	}
+	values := json.NewDecoder(io.LimitReader(s.told, maxTold))
+	next := func() error {
+		var value json.RawMessage
+		if err := values.Decode(&value); err != nil {
+			return err
+		}
+		return hear(value)
+	}
+	if err := next(); err != nil {
+		return fmt.Errorf("what the predecessor tells: %w", errors.Join(err, s.told.Close()))
+	}
+	go func() {
+		defer s.told.Close() //nolint:errcheck // it was read
+		_ = next()           // a predecessor that was killed tells nothing
+	}()
+	return nil
+}
+
+// maxTold bounds what a predecessor may tell.
+const maxTold = 1 << 26
 
 // Succeeds reports whether the program is a successor.
 func (s *Start) Succeeds() bool { return s.report != nil }

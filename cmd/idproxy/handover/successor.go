@@ -17,10 +17,20 @@ import (
 type Successor struct {
 	PID  int
 	life *os.File // the end that is closed with this process
+	tell *os.File // what it is told
 }
 
-// Leave tells it that nothing is needed any more that one process at a time can have.
-func (s *Successor) Leave() error { return s.life.Close() }
+// lastWord is how long a successor may take to listen at the end.
+const lastWord = 5 * time.Second
+
+// Leave tells it something, and that nothing is needed any more that one process at a time can have.
+func (s *Successor) Leave(last any) error {
+	err := s.tell.SetWriteDeadline(time.Now().Add(lastWord))
+	if err == nil {
+		err = json.NewEncoder(s.tell).Encode(last)
+	}
+	return errors.Join(err, s.tell.Close(), s.life.Close())
+}
 
 // comesUp is how long a successor may take until it serves.
 const comesUp = time.Minute
@@ -28,9 +38,9 @@ const comesUp = time.Minute
 // maxReport bounds what a successor may say.
 const maxReport = 64 << 10
 
-// Succeed starts a successor, and returns once it serves. On an error there is none, and nothing has
-// changed.
-func (s *Start) Succeed(ctx context.Context) (*Successor, error) {
+// Succeed starts a successor, tells it something, and returns once it serves. On an error there is none, and nothing
+// has changed.
+func (s *Start) Succeed(ctx context.Context, first any) (*Successor, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	theirs, sockets, err := s.Sockets.copies()
@@ -47,19 +57,25 @@ func (s *Start) Succeed(ctx context.Context) (*Successor, error) {
 	if err != nil {
 		return nil, errors.Join(err, report.Close())
 	}
-	text, err := json.Marshal(papers{Predecessors: 1 + len(s.lives), Sockets: theirs})
+	hears, tell, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, report.Close(), left.Close(), life.Close())
 	}
+	text, err := json.Marshal(papers{Predecessors: 1 + len(s.lives), Sockets: theirs, Tells: true})
+	if err != nil {
+		return nil, errors.Join(err, report.Close(), left.Close(), life.Close(), hears.Close(), tell.Close())
+	}
 	cmd := exec.Command(os.Args[0], os.Args[1:]...) // by its path: the program may be another one by now
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.ExtraFiles = slices.Concat([]*os.File{report, left}, s.lives, sockets)
+	cmd.ExtraFiles = slices.Concat([]*os.File{report, left}, s.lives, sockets, []*os.File{hears})
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, variable+"=") }), variable+"="+string(text))
 	err = cmd.Start()
-	closeAll([]*os.File{report, left})
+	closeAll([]*os.File{report, left, hears})
 	if err != nil {
-		return nil, errors.Join(err, life.Close())
+		return nil, errors.Join(err, life.Close(), tell.Close())
 	}
+	telling := make(chan error, 1)
+	go func() { telling <- json.NewEncoder(tell).Encode(first) }()
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	ctx, cancel := context.WithTimeoutCause(ctx, comesUp, fmt.Errorf("it did not serve within %v", comesUp))
@@ -74,10 +90,13 @@ func (s *Start) Succeed(ctx context.Context) (*Successor, error) {
 		} else if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("it ended without a word (%v): its log says why", how)
 		}
-		return nil, errors.Join(fmt.Errorf("the successor does not come up: %w", err), life.Close())
+		return nil, errors.Join(fmt.Errorf("the successor does not come up: %w", err), life.Close(), tell.Close())
 	}
 	s.Sockets.leave()
-	return &Successor{PID: cmd.Process.Pid, life: life}, nil
+	_ = tell.SetWriteDeadline(time.Now().Add(lastWord)) // one that serves has listened, or is of a version that does not
+	<-telling
+	_ = tell.SetWriteDeadline(time.Time{})
+	return &Successor{PID: cmd.Process.Pid, life: life, tell: tell}, nil
 }
 
 // listen returns nil once the successor says that it serves.

@@ -25,6 +25,8 @@ func TestYAML(t *testing.T) {
 		{"shop", "x\nlisteners: 1"}: {kind: "VIEW"},
 		{"shop", "a*"}:              {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "ü"}:               {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
+		{"shop", "it's: my"}:        {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
+		{"shop", "'quoted'"}:        {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "group"}:           {kind: "BASE TABLE", columns: []column{id}, leads: []string{"other"}},
 		{"shop", "${file:x}"}:       {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "dotted"}:          {kind: "BASE TABLE", columns: []column{{name: "a.b", kind: "bigint"}}, keys: []string{"a.b"}},
@@ -43,10 +45,10 @@ func TestYAML(t *testing.T) {
 	for i := range cfg.Rules {
 		rules[cfg.Rules[i].String()] = true
 	}
-	for _, want := range []string{"shop.on.true", "shop.a#b.id", "${HOME}.t.id", "shop.${file:x}.id"} {
+	for _, want := range []string{"shop.on.true", "shop.a#b.id", "${HOME}.t.id", "shop.${file:x}.id", "shop.ü.id", "shop.it's: my.id"} {
 		assert.True(t, rules[want], "no rule %s in %v", want, rules)
 	}
-	if len(rules) != 4 || len(cfg.Listeners) != 1 || cfg.Listeners[0].Account.User != "$it's: {}" || cfg.Listeners[0].Account.Password != "of the environment" || cfg.Admin.Socket.Address != "admin.sock" {
+	if len(rules) != 6 || len(cfg.Listeners) != 1 || cfg.Listeners[0].Account.User != "$it's: {}" || cfg.Listeners[0].Account.Password != "of the environment" || cfg.Admin.Socket.Address != "admin.sock" {
 		t.Errorf("read back: %v, %+v", rules, cfg.Listeners)
 	}
 	assert.True(t, p.Partial() && len(p.LeftOut) == 6, "left out: %+v", p.LeftOut)

@@ -33,16 +33,6 @@ type maker struct {
 	fetched func(source string, took time.Duration)
 }
 
-// highWater is that of each store, by where it is.
-type highWater map[string]*idsource.HighWater
-
-func (h highWater) of(st store.Store) *idsource.HighWater {
-	if h[st.Place] == nil {
-		h[st.Place] = &idsource.HighWater{}
-	}
-	return h[st.Place]
-}
-
 // wait returns limits.id_wait, which a reload may change.
 func (m *maker) wait() time.Duration { return time.Duration(m.idWait.Load()) }
 
@@ -70,7 +60,7 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 	}
 	policy, _ := segment.Policy(g.StepPolicy) // the configuration has looked at it
 	sc := segment.Config{
-		Name: c.Name, Store: st.Segments, Key: g.Key, HighWater: m.high.of(st),
+		Name: c.Name, Store: st.Segments, Key: g.Key, HighWater: m.high.of(st.Place),
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: policy, Rows: steps,
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.Most, Wait: m.wait,

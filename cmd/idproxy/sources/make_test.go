@@ -16,7 +16,7 @@ import (
 func TestLastOfStore(t *testing.T) {
 	st := assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
 	t.Cleanup(func() { _ = st.Close() })
-	m := &maker{high: highWater{}, stores: map[string]store.Store{"table": {Segments: st, Last: math.MaxInt64 - 1}}}
+	m := &maker{stores: map[string]store.Store{"table": {Segments: st, Last: math.MaxInt64 - 1}}}
 	m.idWait.Store(int64(idsource.DefaultWait))
 	src := assert.Of(m.newSource(&config.Source{Name: "order_id", Segment: &config.Segment{Store: "table", Key: "k", Step: 10, MaxStep: 10, StepPolicy: "fixed", Prefetch: 10}}, 0)).Must(t)
 	defer src.Close(t.Context()) //nolint:errcheck // the test is over

@@ -94,7 +94,7 @@ func (s *Sources) Named() map[string]idsource.Source {
 // nil: nobody is. listen takes the address at which other processes ask. shared: see Share.
 func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took time.Duration), listen Listen, shared bool) (*Sources, error) {
 	s := &Sources{
-		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}, high: highWater{}},
+		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
 		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}, eras: map[string]uint64{}, shared: shares(shared),
 	}
 	var err error
