@@ -70,9 +70,13 @@ func Begin() (*Start, error) {
 
 func received(p papers) (*Start, error) {
 	s := &Start{Sockets: &Sockets{}}
-	for i := range 1 + p.Predecessors + len(p.Sockets) {
+	files := 1 + p.Predecessors + len(p.Sockets)
+	if p.Tells {
+		files++
+	}
+	for i := range files {
 		if _, err := unix.FcntlInt(uintptr(firstFile+i), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
-			return nil, fmt.Errorf("%s names %d files, and file %d is not there: unset it", variable, 1+p.Predecessors+len(p.Sockets), firstFile+i)
+			return nil, fmt.Errorf("%s names %d files, and file %d is not there: unset it", variable, files, firstFile+i)
 		}
 	}
 	next := uintptr(firstFile)
@@ -89,9 +93,6 @@ func received(p papers) (*Start, error) {
 		s.Sockets.given = append(s.Sockets.given, given{one, file(one.Name)})
 	}
 	if p.Tells {
-		if _, err := unix.FcntlInt(next, unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
-			return nil, fmt.Errorf("%s names a pipe, and file %d is not there: unset it", variable, next)
-		}
 		s.told = file("told")
 	}
 	return s, nil
