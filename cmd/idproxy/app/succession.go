@@ -33,7 +33,7 @@ const sourcesTime = 10 * time.Second
 
 // inherit has the program's sources know how far their series were given to its predecessor.
 func (s *succession) inherit() error {
-	return s.start.Listen(func(value json.RawMessage) error {
+	return s.start.Hear(func(value json.RawMessage) error {
 		var all sources.HighWater
 		if err := json.Unmarshal(value, &all); err != nil {
 			return err

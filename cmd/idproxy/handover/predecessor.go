@@ -98,9 +98,9 @@ func received(p papers) (*Start, error) {
 	return s, nil
 }
 
-// Listen has hear get what the predecessor tells: a JSON value before the program serves, which Listen waits for, and
+// Hear has hear get what the predecessor tells: a JSON value before the program serves, which Hear waits for, and
 // another one when the predecessor has ended in good order.
-func (s *Start) Listen(hear func(value json.RawMessage) error) error {
+func (s *Start) Hear(hear func(value json.RawMessage) error) error {
 	if s.told == nil {
 		return nil
 	}
