@@ -55,8 +55,8 @@ func Gave(s idsource.Source) (first uint64) {
 	return first
 }
 
-// Issued returns where the store of a source stands at least, by the keys of its series, whatever becomes of
-// what it holds: that may be given back. It is nil where the source has no numbers that count up.
+// Issued returns where the store of a source stands at least from now on, by the keys of its series, whatever the
+// source gives back of what it holds. It is nil where the source has no numbers that count up.
 func Issued(s idsource.Source) map[string]uint64 {
 	switch s := s.(type) {
 	case *Segment:
@@ -76,10 +76,11 @@ func Issued(s idsource.Source) map[string]uint64 {
 func (s *Segment) issued() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if newest := s.chain.tail; newest != nil && newest.left() > 0 {
-		return newest.position()
+	s.told = s.least()
+	if newest := s.chain.tail; newest != nil {
+		s.told = newest.position()
 	}
-	return s.least()
+	return s.told
 }
 
 // gave returns for each key what lies above all ids of its series.

@@ -283,3 +283,17 @@ func TestSegmentMadeAnew(t *testing.T) {
 		assert.Must(t, s.Close(t.Context()))
 	}
 }
+
+// TestIssued: what a process is told stays below where the store stands, although ids come back and the source
+// gives back what it has left.
+func TestIssued(t *testing.T) {
+	st := newFaultStore()
+	s := assert.Of(New(Config{Name: "ids", Store: st, Step: 100, StepPolicy: StepFixed})).Must(t)
+	assert.Equal(t, "of no id", Issued(s)["ids"], 0)
+	ids := sourcetest.Fill(t, s, 40, 1)
+	assert.Equal(t, "of 40 ids", Issued(s)["ids"], 41)
+	s.Return(ids[30], ids[39]+1)
+	assert.Must(t, s.Close(t.Context()))
+	assert.Equal(t, "the store stands at", st.snapshot()["ids"].Next, 41)
+	assert.Equal(t, "of a source that is closed", Issued(s)["ids"], 41)
+}

@@ -38,6 +38,7 @@ type Segment struct {
 	high    uint64          // no range may start below: where the last one ended
 	past    uint64          // no id below is issued: Advance
 	gone    uint64          // ids below were given by a series before this one: Follow
+	told    uint64          // no id below goes back to the store: Issued
 	raised  uint64          // no part of the store gives a range below: Raiser
 	pace    pace
 	tuned   tuned
@@ -98,6 +99,7 @@ func (s *Segment) finish(ctx context.Context) (unused uint64, back bool, err err
 	if s.past > 0 {
 		lo = max(lo, s.low+1)
 	}
+	lo = max(lo, s.told)
 	if lo < hi {
 		s.rose(lo) // what is left was not given
 	}
