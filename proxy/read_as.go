@@ -95,7 +95,7 @@ func withQuotes(modes string, mode rewriter.Mode) string {
 	return strings.Join(list, ",")
 }
 
-// readAsNow takes back what readAs changed. A session in which that fails must end:
+// ReadAsNow takes back what readAs changed. A session in which that fails must end:
 // what the client sends next would go elsewhere.
 func (s *session) ReadAsNow() error {
 	was := s.elsewhere

@@ -13,7 +13,7 @@ import (
 	"idproxy/rule"
 )
 
-// preparedStatements are those that a session has prepared, as far as there is more to be known of
+// Statements are those that a session has prepared, as far as there is more to be known of
 // them than that they are passed on.
 type Statements struct {
 	ByNumber map[uint32]*Prepared
