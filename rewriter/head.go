@@ -298,10 +298,8 @@ func (r *headReader) portion() {
 	table := r.target(t)
 	t = r.next()
 	if r.isWord(t, "partition") {
-		for range 24 { // the partitions, as far as they matter
-			if t = r.next(); t.kind == tokEnd || t.kind == tokBad || r.punct(t, ')') {
-				break
-			}
+		for t.kind != tokEnd && t.kind != tokBad && !r.punct(t, ')') {
+			t = r.next()
 		}
 		t = r.next()
 	}

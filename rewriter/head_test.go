@@ -127,6 +127,8 @@ func TestReadHead(t *testing.T) {
 	}
 	for _, tt := range []struct{ in, want string }{
 		{"UPDATE t SET a=1", "other"},
+		{"DELETE FROM t PARTITION (p0" + strings.Repeat(", p1", 100) + ") FOR PORTION OF p FROM 1 TO 2", "portion .t"},
+		{"DELETE FROM t PARTITION (p0", "other"},
 		{"UPDATE t FOR PORTION OF p FROM 1 TO 2 SET a=1", "portion .t"},
 		{"update low_priority ignore `d`.`t` partition (p0, p1) for /* x */ portion of p from 1 to 2 set a=1", "portion d.t"},
 		{"DELETE LOW_PRIORITY QUICK IGNORE FROM d.t FOR PORTION OF p FROM 1 TO 2", "portion d.t"},
