@@ -30,6 +30,16 @@ type WentBackError struct {
 // Error names the position.
 func (e *WentBackError) Error() string { return fmt.Sprintf("the key went back to %d", e.Next) }
 
+// SealedError is what a SegmentStore answers of a key that was sealed. Nothing was changed.
+type SealedError struct {
+	Next uint64 // the key's position
+}
+
+// Error names the position, and what to do.
+func (e *SealedError) Error() string {
+	return fmt.Sprintf("the key is sealed at %d: idproxy source set opens it, above every id in use", e.Next)
+}
+
 // Ask is what a Segment wants from a store.
 type Ask struct {
 	Key   string // any bytes
@@ -46,15 +56,18 @@ type Position struct {
 	Used bool   // whether anything was ever reserved; false with Next 0 when there is no such key
 	// Unset says that nobody chose Next: it is where new rows stand in the table of another system.
 	Unset bool
+	// Sealed says that nobody reserves until an administrator has moved the key.
+	Sealed bool
 }
 
 // SegmentStore keeps one position per key. It is safe for concurrent use, by
 // several processes where the store is shared. A key's position only moves up,
-// except by GiveBack.
+// except by GiveBack. Of a key that is sealed Reserve and Advance answer with a *SealedError, and
+// GiveBack moves nothing.
 type SegmentStore interface {
 	// Reserve takes a.Count ids and returns the half-open range [lo, hi). It
-	// is durable on return. After an error that is none of ErrNoKey,
-	// *FullError and *WentBackError it is unknown whether the range was taken; it is lost then.
+	// is durable on return. After an error that is none of ErrNoKey, *FullError,
+	// *WentBackError and *SealedError it is unknown whether the range was taken; it is lost then.
 	Reserve(ctx context.Context, a Ask) (lo, hi uint64, err error)
 	// Position reads where the key stands. A key that does not exist is no error.
 	Position(ctx context.Context, key string) (Position, error)
@@ -63,6 +76,9 @@ type SegmentStore interface {
 	// GiveBack moves the key from hi down to lo if it still stands at hi, and
 	// says whether it did. The caller has issued no id of [lo, hi).
 	GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error)
+	// Seal seals a key that exists. A store whose keys other programs use, too, seals none:
+	// errors.ErrUnsupported.
+	Seal(ctx context.Context, key string) error
 }
 
 // Raiser is a SegmentStore of several parts, each of which gives ranges by

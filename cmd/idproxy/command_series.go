@@ -192,7 +192,10 @@ func printDescribed(w io.Writer, d *admin.Described) error {
 		from[name] = "in the store"
 	}
 	state := "never used"
-	if d.Used {
+	switch {
+	case d.Sealed:
+		state = "sealed: no process takes ids of it until idproxy source set opens it, above every id in use"
+	case d.Used:
 		state = "used"
 	}
 	fmt.Fprintf(w, "key          %s of store %s\nnext         %d, %s\n", d.Key, d.Store, d.Next, state)

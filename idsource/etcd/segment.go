@@ -78,6 +78,7 @@ type value struct {
 	Used    bool   `json:"used"`
 	Cluster string `json:"cluster"`           // id of the cluster that it was written in
 	Ordered bool   `json:"ordered,omitempty"` // only the leader of the order takes ranges
+	Sealed  bool   `json:"sealed,omitempty"`  // nobody does
 }
 
 var _ idsource.SegmentStore = (*Store)(nil)
@@ -325,6 +326,9 @@ func (s *Store) reserve(ctx context.Context, during *term, a idsource.Ask) (lo, 
 		if old.Ordered && during == nil {
 			return value{}, s.wrap(errOrdered)
 		}
+		if old.Sealed {
+			return value{}, &idsource.SealedError{Next: old.Next}
+		}
 		if err := restored(old, cluster); err != nil {
 			return value{}, s.wrap(err)
 		}
@@ -357,7 +361,7 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if err := restored(it, cluster); err != nil {
 		return idsource.Position{}, s.wrap(err)
 	}
-	return idsource.Position{Next: it.Next, Used: it.Used}, nil
+	return idsource.Position{Next: it.Next, Used: it.Used, Sealed: it.Sealed}, nil
 }
 
 // Advance implements idsource.SegmentStore.
@@ -370,6 +374,9 @@ func (s *Store) advance(ctx context.Context, during *term, key string, next uint
 		if err := restored(old, cluster); err != nil && next <= old.Next {
 			return value{}, s.wrap(err)
 		}
+		if old.Sealed {
+			return value{}, &idsource.SealedError{Next: old.Next}
+		}
 		if old.revision != 0 && old.Next >= next {
 			return value{}, errUnchanged
 		}
@@ -377,7 +384,19 @@ func (s *Store) advance(ctx context.Context, during *term, key string, next uint
 	})
 }
 
-// Set puts an existing key at next, also below where it stands: whoever calls
+// Seal implements idsource.SegmentStore.
+func (s *Store) Seal(ctx context.Context, key string) error {
+	return s.change(ctx, key, nil, func(old item, _ string) (value, error) {
+		if old.revision == 0 || old.Sealed {
+			return value{}, errUnchanged
+		}
+		v := old.value
+		v.Sealed = true
+		return v, nil
+	})
+}
+
+// Set puts an existing key at next, also below where it stands, and opens it: whoever calls
 // it knows that no id from next on is in use. It belongs to the cluster then, and is in no order.
 func (s *Store) Set(ctx context.Context, key string, next uint64) error {
 	return s.change(ctx, key, nil, func(old item, _ string) (value, error) {
@@ -394,7 +413,7 @@ func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back b
 // reserved the same ids since: the key then stands where it stood, and must not be moved back again.
 func (s *Store) giveBack(ctx context.Context, during *term, key string, lo, hi uint64) (back bool, err error) {
 	old, cluster, err := s.read(ctx, key)
-	if err != nil || old.revision == 0 || old.Next != hi || lo >= hi || restored(old, cluster) != nil {
+	if err != nil || old.revision == 0 || old.Next != hi || lo >= hi || old.Sealed || restored(old, cluster) != nil {
 		return false, err
 	}
 	is, err := s.swap(ctx, key, during, old, value{Next: lo, Used: true, Ordered: old.Ordered, Cluster: cluster}, nil)

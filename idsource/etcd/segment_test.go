@@ -213,6 +213,7 @@ func TestTunesAndRemembers(t *testing.T) {
 	for _, key := range []string{"a", "a/000", "a/b ü"} {
 		sourcetest.Tunes(t, s, "tuned "+key)
 		sourcetest.Remembers(t, s, key)
+		sourcetest.Seals(t, s, "sealed "+key)
 	}
 	for range historyMost + 10 {
 		assert.Must(t, sourcetest.ErrorOf(s.Reserve(t.Context(), idsource.Ask{Key: "a", Count: 1, Floor: 1, Last: 1 << 40, By: "last:1"})))

@@ -21,14 +21,17 @@ const (
 
 type positions map[string]idsource.Position
 
-// render writes one line per key: the quoted key, its position, and whether it
-// was used.
+// render writes one line per key: the quoted key, its position, whether it
+// was used, and whether it is sealed.
 func (p positions) render() []byte {
 	lines := make([]string, 0, len(p))
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		state := "new"
 		if p[key].Used {
 			state = "used"
+		}
+		if p[key].Sealed {
+			state += " sealed"
 		}
 		lines = append(lines, fmt.Sprintf("%s %d %s", strconv.QuoteToASCII(key), p[key].Next, state))
 	}
@@ -64,6 +67,7 @@ func parsePosition(line string) (key string, p idsource.Position, err error) {
 		return "", p, fmt.Errorf("key %.40q is not written as it should be", quoted)
 	}
 	next, state, _ := strings.Cut(strings.TrimPrefix(line[len(quoted):], " "), " ")
+	state, p.Sealed = strings.CutSuffix(state, " sealed")
 	if p.Next, err = parseNumber(next); err != nil {
 		return "", p, err
 	}

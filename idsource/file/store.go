@@ -180,6 +180,9 @@ func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 		if !exists {
 			return p, idsource.ErrNoKey
 		}
+		if p.Sealed {
+			return p, &idsource.SealedError{Next: p.Next}
+		}
 		if p.Next < a.High {
 			return p, &idsource.WentBackError{Next: p.Next}
 		}
@@ -222,17 +225,28 @@ func (s *Store) Ping(ctx context.Context) error {
 // Advance implements idsource.SegmentStore.
 func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 	return s.change(ctx, key, true, func(p idsource.Position, _ bool) (idsource.Position, error) {
+		if p.Sealed {
+			return p, &idsource.SealedError{Next: p.Next}
+		}
 		p.Next = max(p.Next, next)
 		return p, nil
 	})
 }
 
-// Set puts an existing key at next, also below where it stands: whoever calls
+// Seal implements idsource.SegmentStore.
+func (s *Store) Seal(ctx context.Context, key string) error {
+	return s.change(ctx, key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
+		p.Sealed = exists
+		return p, nil
+	})
+}
+
+// Set puts an existing key at next, also below where it stands, and opens it: whoever calls
 // it knows that no id from next on is in use.
 func (s *Store) Set(ctx context.Context, key string, next uint64) error {
 	return s.change(ctx, key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
 		if exists {
-			p.Next = next
+			p.Next, p.Sealed = next, false
 		}
 		return p, nil
 	})
@@ -268,7 +282,7 @@ func Peek(dir string) (map[string]idsource.Position, error) {
 // GiveBack implements idsource.SegmentStore.
 func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back bool, err error) {
 	err = s.change(ctx, key, false, func(p idsource.Position, _ bool) (idsource.Position, error) {
-		if p.Next != hi || lo >= hi {
+		if p.Next != hi || lo >= hi || p.Sealed {
 			return p, nil
 		}
 		p.Next, back = lo, true

@@ -19,6 +19,7 @@ func TestTuning(t *testing.T) {
 	assert.Of(s.Tuning(t.Context(), "k")).Equal(t, "without a folder", idsource.Tuning{})
 	for _, key := range []string{"k", "a b\n\"ü\xff", ""} {
 		sourcetest.Tunes(t, s, key)
+		sourcetest.Seals(t, s, "sealed "+key)
 	}
 	// The process that holds the positions sees what another one tunes, and goes on.
 	other := newStore(t, dir)

@@ -36,5 +36,5 @@ func (b blocks) reserve(a idsource.Ask, known uint64) string {
 		"IF(%[1]s %% %[6]d + %[7]d > %[6]d, (%[2]s + %[3]d) * %[6]d, %[1]s)) AS UNSIGNED)",
 		x, k, b.servers, b.own, b.own+b.servers, b.size, a.Count)
 	return fmt.Sprintf("UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(%[1]s + %[2]d AS UNSIGNED)), step = %[3]d "+
-		"WHERE biz_tag = ? AND max_id >= %[4]d AND %[1]s <= %[5]d", lo, a.Count, min(a.Count, 1<<31-1), known, a.Last-(a.Count-1))
+		"WHERE biz_tag = ? AND step >= 0 AND max_id >= %[4]d AND %[1]s <= %[5]d", lo, a.Count, min(a.Count, 1<<31-1), known, a.Last-(a.Count-1))
 }

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ func (g *Group) Look(ctx context.Context, key string) (idsource.Position, error)
 	for _, s := range states {
 		all.Next = max(all.Next, s.Next, s.Mark)
 		all.Used = all.Used || s.Used || s.Mark > 0
+		all.Sealed = all.Sealed || s.Sealed
 	}
 	return all, nil
 }
@@ -38,6 +40,7 @@ type State struct {
 	Server string // its address and database
 	Next   uint64 // the lowest id it has not given, whether or not it owns that
 	Used   bool
+	Sealed bool
 	Mark   uint64 // where others saw it stand, 0: they did not
 	Err    error  // why it is not used
 }
@@ -70,7 +73,7 @@ func (g *Group) State(ctx context.Context, key string) ([]State, error) {
 	states := make([]State, len(g.members))
 	usable := false
 	for i, m := range g.members {
-		states[i] = State{Server: strings.TrimPrefix(m.where, "mysql store "), Next: answers[i].at.Next, Used: answers[i].at.Used, Err: errs[i]}
+		states[i] = State{Server: strings.TrimPrefix(m.where, "mysql store "), Next: answers[i].at.Next, Used: answers[i].at.Used, Sealed: answers[i].at.Sealed, Err: errs[i]}
 		usable = usable || errs[i] == nil
 	}
 	for _, a := range answers {
@@ -100,6 +103,9 @@ func (g *Group) Advance(ctx context.Context, key string, next uint64) error {
 	})
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("all servers of a group must be there to move a key: %w", err)
+	}
+	if p, err := g.Look(ctx, key); err != nil || p.Sealed {
+		return cmp.Or(err, error(&idsource.SealedError{Next: p.Next}))
 	}
 	return nil
 }
@@ -134,6 +140,13 @@ func (g *Group) Set(ctx context.Context, key string, next uint64) error {
 // GiveBack implements idsource.SegmentStore. It gives nothing back, because the marks of the
 // other servers would have to go back too.
 func (g *Group) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
+
+// Seal implements idsource.SegmentStore. It seals the key on the servers that answer; the others take part in no
+// range of a key that one of those has sealed.
+func (g *Group) Seal(ctx context.Context, key string) error {
+	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) { return struct{}{}, m.Store.Seal(ctx, key) })
+	return errors.Join(errs...)
+}
 
 // Keys lists the keys there are, on any server that answers.
 func (g *Group) Keys(ctx context.Context) ([]string, error) {

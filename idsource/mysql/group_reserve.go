@@ -49,7 +49,10 @@ func (g *Group) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 		}
 		_, isFull := errors.AsType[*idsource.FullError](err)
 		_, isBehind := errors.AsType[*behindError](err)
+		sealed, isSealed := errors.AsType[*idsource.SealedError](err)
 		switch {
+		case isSealed:
+			return 0, 0, sealed
 		case isFull:
 			full++
 		case errors.Is(err, idsource.ErrNoKey):
@@ -105,12 +108,14 @@ func (g *Group) from(ctx context.Context, m *member, a idsource.Ask) (lo, hi uin
 	defer cancel()
 	lo, hi, err = m.takeRange(taking, conn, a, m.blocks.reserve(a, known))
 	if errors.Is(err, errNoRow) {
-		next, _, rerr := readRow(ctx, conn, a.Key)
+		next, step, rerr := readRow(ctx, conn, a.Key)
 		switch {
 		case errors.Is(rerr, sql.ErrNoRows) && known == 0:
 			return 0, 0, idsource.ErrNoKey
 		case rerr != nil && !errors.Is(rerr, sql.ErrNoRows):
 			return 0, 0, rerr
+		case step < 0:
+			return 0, 0, &idsource.SealedError{Next: next}
 		case next < known:
 			return 0, 0, g.wentBack(m, &behindError{a.Key, next, known})
 		}

@@ -24,11 +24,13 @@ func TestTunesAndRemembers(t *testing.T) {
 		s := newStore(t, shared.dsn())
 		sourcetest.Tunes(t, s, "tuned")
 		sourcetest.Remembers(t, s, "remembered")
+		sourcetest.Seals(t, s, "sealed")
 	})
 	t.Run("group", func(t *testing.T) {
 		g := newGroup(t, databases(t, 2), 1000)
 		sourcetest.Tunes(t, g, "tuned")
 		sourcetest.Remembers(t, g, "remembered")
+		sourcetest.Seals(t, g, "sealed")
 	})
 }
 

@@ -193,6 +193,11 @@ func (s *Shared) change(ctx context.Context, statement, key string, next uint64)
 	return nil
 }
 
+// Seal implements idsource.SegmentStore: the other system would not heed it.
+func (s *Shared) Seal(context.Context, string) error {
+	return s.wrap(errors.ErrUnsupported)
+}
+
 // Set puts an existing key at next, as Store.Set does.
 func (s *Shared) Set(ctx context.Context, key string, next uint64) error {
 	return s.change(ctx, s.say.set, key, next)

@@ -15,8 +15,9 @@ import (
 const maxKey = 255
 
 const (
+	// A step below zero seals the row.
 	insertKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
-		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, ?)"
+		"ON DUPLICATE KEY UPDATE max_id = IF(step < 0, max_id, GREATEST(max_id, ?))"
 	// The server remembers the value of LAST_INSERT_ID(expr) and sends it in
 	// the OK packet, so the new position comes back without a second question.
 	// The cast keeps the sum an unsigned integer: an unsigned column and a
@@ -25,11 +26,12 @@ const (
 	// The last condition stops a process that knows nothing of a group that the
 	// server was made part of.
 	reserve = "UPDATE idproxy_segment SET max_id = LAST_INSERT_ID(CAST(GREATEST(max_id, ?) + ? AS UNSIGNED)), step = ? " +
-		"WHERE biz_tag = ? AND GREATEST(max_id, ?) <= ? AND max_id >= ? " +
+		"WHERE biz_tag = ? AND step >= 0 AND GREATEST(max_id, ?) <= ? AND max_id >= ? " +
 		"AND NOT EXISTS (SELECT 1 FROM idproxy_store WHERE name = 'servers' OR name = 'version' AND value <> '1')"
 	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
-	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ?"
-	setKey   = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ?"
+	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ? AND step >= 0"
+	setKey   = "UPDATE idproxy_segment SET max_id = ?, step = ABS(step) WHERE biz_tag = ?"
+	sealKey  = "UPDATE idproxy_segment SET step = -1 WHERE biz_tag = ?"
 	allKeys  = "SELECT biz_tag FROM idproxy_segment ORDER BY biz_tag"
 )
 
@@ -92,12 +94,15 @@ func (s *Store) full(ctx context.Context, a idsource.Ask) error {
 	if err := s.checkTables(ctx); err != nil {
 		return err
 	}
-	next, _, err := readRow(ctx, s.db, a.Key)
+	next, step, err := readRow(ctx, s.db, a.Key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return idsource.ErrNoKey
 	}
 	if err != nil {
 		return s.wrap(err)
+	}
+	if step < 0 {
+		return &idsource.SealedError{Next: next}
 	}
 	if next < a.High {
 		return &idsource.WentBackError{Next: next}
@@ -124,7 +129,7 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if fresh {
 		return idsource.Position{}, nil
 	}
-	return idsource.Position{Next: next, Used: step != 0}, nil
+	return idsource.Position{Next: next, Used: step != 0, Sealed: step < 0}, nil
 }
 
 // checkTables says why the tables are not this store's to use.
@@ -157,6 +162,21 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 	if err != nil {
 		return s.wrap(err)
 	}
+	at, step, err := readRow(ctx, s.db, key)
+	if err != nil {
+		return s.wrap(err)
+	}
+	if step < 0 {
+		return &idsource.SealedError{Next: at}
+	}
+	return nil
+}
+
+// Seal implements idsource.SegmentStore.
+func (s *Store) Seal(ctx context.Context, key string) error {
+	if _, err := s.db.ExecContext(ctx, sealKey, key); err != nil {
+		return s.wrap(err)
+	}
 	return nil
 }
 
@@ -171,7 +191,7 @@ func insert(ctx context.Context, db querier, key string, next uint64) error {
 	return err
 }
 
-// Set puts an existing key at next, also below where it stands: whoever calls
+// Set puts an existing key at next, also below where it stands, and opens it: whoever calls
 // it knows that no id from next on is in use.
 func (s *Store) Set(ctx context.Context, key string, next uint64) error {
 	if err := errors.Join(s.checkKey(key), s.checkTables(ctx)); err != nil {

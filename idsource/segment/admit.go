@@ -35,6 +35,9 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	}); err != nil {
 		return err
 	}
+	if p.Sealed {
+		return s.fail(idsource.Behind, &idsource.SealedError{Next: p.Next}, "")
+	}
 	floor := s.cfg.Start
 	top, fresh, err := s.begin(ctx, top, p)
 	if err != nil {

@@ -84,6 +84,9 @@ func (s *faultStore) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64
 	if !ok {
 		return 0, 0, idsource.ErrNoKey
 	}
+	if p.Sealed {
+		return 0, 0, &idsource.SealedError{Next: p.Next}
+	}
 	if p.Next < a.High {
 		return 0, 0, &idsource.WentBackError{Next: p.Next}
 	}
@@ -115,15 +118,28 @@ func (s *faultStore) Advance(_ context.Context, key string, next uint64) error {
 		return s.down
 	}
 	p := s.keys[key]
+	if p.Sealed {
+		return &idsource.SealedError{Next: p.Next}
+	}
 	p.Next = max(p.Next, next)
 	s.keys[key] = p
 	return nil
 }
 
+func (s *faultStore) Seal(_ context.Context, key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.keys[key]; ok && s.down == nil {
+		p.Sealed = true
+		s.keys[key] = p
+	}
+	return s.down
+}
+
 func (s *faultStore) GiveBack(_ context.Context, key string, lo, hi uint64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.down != nil || s.keys[key].Next != hi {
+	if s.down != nil || s.keys[key].Next != hi || s.keys[key].Sealed {
 		return false, s.down
 	}
 	s.keys[key] = idsource.Position{Next: lo, Used: true}

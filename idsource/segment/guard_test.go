@@ -56,7 +56,7 @@ func TestSegmentHighWater(t *testing.T) {
 	ids, err := goBack(t, guarded)
 	sourcetest.Once(t, ids)
 	sourcetest.WantKind(t, "store that went back", err, idsource.Behind)
-	for _, want := range []string{"30", "101", "start:", "order_id"} {
+	for _, want := range []string{"30", "101", "source set order_id", "order_id"} {
 		assert.True(t, err != nil && strings.Contains(err.Error(), want), "error %q lacks %q", err, want)
 	}
 	// Negative control: a process that forgets issues ids twice.

@@ -156,16 +156,39 @@ func (s *Segment) exhausted(cause error) {
 }
 
 // wentBack ends the source: the store offers ids that it has given before, so
-// what is held in memory may be someone else's as well.
+// what is held in memory may be someone else's as well. The series is sealed: a process that was not as far,
+// or starts now, would give those ids.
 func (s *Segment) wentBack(lo uint64) {
 	seen := s.least()
 	s.dead = s.fail(idsource.Behind,
 		fmt.Errorf("the store went back: it offers ids from %d on, this process was given ids below %d before", lo, seen),
-		fmt.Sprintf("set start: to a number above every id in use (%d at least) for source %s in the configuration and restart",
-			seen, s.cfg.Name))
+		fmt.Sprintf("idproxy source set %s NEXT, above every id in use (%d at least), and restart", s.cfg.Name, seen))
 	s.cfg.Logger.Error("id source stopped: its store went back", "source", s.cfg.Name, "offered", lo, "seen", seen)
 	s.chain.drain()
 	s.waiters.fail(s.dead)
+	s.wg.Go(s.seal)
+}
+
+// seal seals the series in its store.
+func (s *Segment) seal() {
+	for pause := idsource.MinPause; ; pause = min(2*pause, idsource.MaxPause) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.cfg.Timeout)
+		err := s.cfg.Store.Seal(ctx, s.cfg.Key)
+		cancel()
+		if err == nil {
+			s.cfg.Logger.Error("series sealed", "source", s.cfg.Name, "key", s.cfg.Key)
+			return
+		}
+		s.cfg.Logger.Warn("series not sealed: other processes may give its ids again", "source", s.cfg.Name, "key", s.cfg.Key, "error.message", err)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return
+		}
+		select {
+		case <-s.life.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // rose notes where the series stands. The caller holds mu.

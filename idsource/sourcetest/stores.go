@@ -189,3 +189,58 @@ func Killed(t *testing.T, source func() idsource.Series, kill, start func()) {
 	}
 	t.Logf("%d ids, %d refusals", len(all), refused)
 }
+
+// SettableStore is a store of segments whose keys an administrator moves.
+type SettableStore interface {
+	idsource.SegmentStore
+	Set(ctx context.Context, key string, next uint64) error
+}
+
+// Seals checks what idsource.SegmentStore promises of a sealed key, with a key that does not exist yet.
+func Seals(t *testing.T, s SettableStore, key string) {
+	t.Helper()
+	ctx := t.Context()
+	reserve := func() (lo, hi uint64, err error) {
+		return s.Reserve(ctx, idsource.Ask{Key: key, Count: 10, Floor: 1, Last: math.MaxInt64, By: "a:1"})
+	}
+	at := func(when string, want idsource.Position) {
+		t.Helper()
+		if got, err := s.Position(ctx, key); got != want || err != nil {
+			t.Errorf("%s: the key is at %+v, %v, want %+v", when, got, err, want)
+		}
+	}
+	if err := s.Seal(ctx, key); err != nil {
+		t.Errorf("Seal of no key: %v", err)
+	}
+	at("no key", idsource.Position{})
+	if err := s.Advance(ctx, key, 1); err != nil {
+		t.Fatal(err)
+	}
+	lo, hi, err := reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Seal(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+		at("sealed", idsource.Position{Next: hi, Used: true, Sealed: true})
+	}
+	_, _, err = reserve()
+	for what, err := range map[string]error{"Reserve": err, "Advance": s.Advance(ctx, key, hi+1000)} {
+		if sealed, ok := errors.AsType[*idsource.SealedError](err); !ok || sealed.Next != hi {
+			t.Errorf("%s of a sealed key: %v, want a SealedError at %d", what, err, hi)
+		}
+	}
+	if back, err := s.GiveBack(ctx, key, lo+1, hi); back || err != nil {
+		t.Errorf("GiveBack to a sealed key: %v, %v", back, err)
+	}
+	at("sealed still", idsource.Position{Next: hi, Used: true, Sealed: true})
+	if err := s.Set(ctx, key, hi+500); err != nil {
+		t.Fatal(err)
+	}
+	at("set", idsource.Position{Next: hi + 500, Used: true})
+	if lo, _, err := reserve(); lo < hi+500 || err != nil {
+		t.Errorf("Reserve of a key that was opened: %d, %v, want %d or above", lo, err, hi+500)
+	}
+}

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,8 +13,9 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestPutBack has a store put back under a proxy: nobody gets an id again, also when the proxy was given another
-// configuration in between, or a successor. The rows are taken away, which would be another guard.
+// TestPutBack has a store put back under proxies: nobody gets an id again, also when the one that was furthest was given
+// another configuration in between, or a successor. That one seals the series, for the others, until an
+// administrator has moved it. The rows are taken away, which would be another guard.
 func TestPutBack(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)
@@ -44,8 +47,8 @@ rules:   [{table: %s.t, column: id, source: ids}]
 				ended(t, pid)
 			}()
 			seen := map[int64]bool{}
-			insert := func(n int) (err error) {
-				db := harness.Open(t, server.Config(name), l.Addr("a"))
+			insert := func(p *harness.Proxy, n int) (err error) {
+				db := harness.Open(t, server.Config(name), p.Addr("a"))
 				defer db.Close()
 				for range n {
 					var r sql.Result
@@ -58,9 +61,11 @@ rules:   [{table: %s.t, column: id, source: ids}]
 				}
 				return nil
 			}
-			assert.Must(t, insert(25))
+			assert.Must(t, insert(l.Proxy, 25))
+			slower := harness.StartProxy(t, config(10)) // it has ids of before
+			assert.Must(t, insert(slower, 5))
 			position := harness.Count(t, direct, "SELECT max_id FROM "+kept+".idproxy_segment")
-			assert.Must(t, insert(75))
+			assert.Must(t, insert(l.Proxy, 75))
 			tt.between(l, func(step int) {
 				t.Helper()
 				from := len(l.Log())
@@ -68,9 +73,22 @@ rules:   [{table: %s.t, column: id, source: ids}]
 				waitLog(t, l.Proxy, from, `msg="configuration reloaded"`)
 			})
 			harness.MustExec(t, direct, fmt.Sprintf("UPDATE %s.idproxy_segment SET max_id = %d", kept, position), "DELETE FROM t")
-			err := insert(200)
-			assert.True(t, err != nil && strings.Contains(err.Error(), "1467"), "the store went back, and INSERTs go on: %v", err)
-			assert.Contains(t, "the log", l.Log(), "the store went back")
+			waits := func(who string, p *harness.Proxy, why string) {
+				t.Helper()
+				err := insert(p, 200)
+				assert.True(t, err != nil && strings.Contains(err.Error(), "1467"), "%s: the store went back, and INSERTs go on: %v", who, err)
+				assert.Until(t, who+" says why", func() bool { return strings.Contains(p.Log(), why) }, p.Log)
+			}
+			waits("the one that was furthest", l.Proxy, "the store went back")
+			assert.Until(t, "the series is sealed", func() bool { return strings.Contains(l.Log(), "series sealed") }, l.Log)
+			fresh := harness.StartProxy(t, config(10))
+			waits("one that was not as far", slower, "the key is sealed")
+			waits("one that starts now", fresh, "the key is sealed")
+			out, err := harness.Command(t, "source", "set", "ids", fmt.Sprint(slices.Max(slices.Collect(maps.Keys(seen)))+1), "--config", fresh.ConfigPath)
+			assert.Must(t, err, out)
+			for _, p := range []*harness.Proxy{fresh, slower} {
+				assert.Until(t, "INSERTs go on", func() bool { err = insert(p, 30); return err == nil }, func() string { return err.Error() })
+			}
 		})
 	}
 }

@@ -71,6 +71,9 @@ func (s *positions) reserve(p *process, a idsource.Ask) (r grant, err error) {
 	if at == (idsource.Position{}) {
 		return grant{}, idsource.ErrNoKey
 	}
+	if at.Sealed {
+		return grant{}, &idsource.SealedError{Next: at.Next}
+	}
 	if at.Next < a.High {
 		return grant{}, &idsource.WentBackError{Next: at.Next}
 	}
@@ -92,8 +95,20 @@ func (s *positions) position(name string) (idsource.Position, error) {
 func (s *positions) advance(name string, next uint64) (bool, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if at := s.keys[name]; at.Next < next {
+	if at := s.keys[name]; at.Sealed {
+		return false, &idsource.SealedError{Next: at.Next}
+	} else if at.Next < next {
 		s.set(name, idsource.Position{Next: next, Used: at.Used})
+	}
+	return true, nil
+}
+
+func (s *positions) seal(name string) (bool, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	if at := s.keys[name]; at != (idsource.Position{}) {
+		at.Sealed = true
+		s.set(name, at)
 	}
 	return true, nil
 }
@@ -102,7 +117,7 @@ func (s *positions) advance(name string, next uint64) (bool, error) {
 func (s *positions) giveBack(name string, lo, hi uint64, done *bool) (bool, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if s.keys[name].Next != hi && !s.loose || *done {
+	if s.keys[name].Next != hi && !s.loose || s.keys[name].Sealed || *done {
 		return false, nil
 	}
 	*done = true
@@ -139,6 +154,12 @@ func (c *client) Position(ctx context.Context, name string) (idsource.Position, 
 // Advance implements idsource.SegmentStore.
 func (c *client) Advance(ctx context.Context, name string, next uint64) error {
 	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.advance(name, next) })
+	return err
+}
+
+// Seal implements idsource.SegmentStore.
+func (c *client) Seal(ctx context.Context, name string) error {
+	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.seal(name) })
 	return err
 }
 

@@ -315,6 +315,7 @@ type Described struct {
 	Key         string   `json:"key"`
 	Next        uint64   `json:"next"`
 	Used        bool     `json:"used"`
+	Sealed      bool     `json:"sealed"`
 	Step        uint64   `json:"step,omitempty"`
 	MaxStep     uint64   `json:"max_step,omitempty"`
 	StepPolicy  string   `json:"step_policy,omitempty"`
@@ -337,7 +338,7 @@ func Describe(ctx context.Context, cfg *config.Config, p Place) (*Described, err
 		if err != nil {
 			return err
 		}
-		d.Next, d.Used = at.Next, at.Used
+		d.Next, d.Used, d.Sealed = at.Next, at.Used, at.Sealed
 		if tuner, ok := st.Segments.(idsource.Tuner); ok {
 			t, err := tuner.Tuning(ctx, s.key)
 			if err != nil {

@@ -66,10 +66,10 @@ func unrivalled(ctx context.Context, st store.Store, g *config.Segment) error {
 // move has a key stand at to.Next, and returns where it stood.
 func move(ctx context.Context, st store.Store, key string, to Move) (from uint64, err error) {
 	p, perr := st.Segments.Position(ctx, key)
-	if perr == nil && to.down(p) {
-		if !to.Force {
-			return p.Next, to.refused(key, p)
-		}
+	switch down := perr == nil && to.down(p); {
+	case down && !to.Force:
+		return p.Next, to.refused(key, p)
+	case down, p.Sealed:
 		return p.Next, st.Keys.Set(ctx, key, to.Next)
 	}
 	// A store that was restored does not say where it stands until it is moved up.

@@ -10,6 +10,7 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/mysql"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/snowflake"
@@ -151,6 +152,9 @@ func (s *Standing) fill(ctx context.Context, position store.AskPosition) error {
 	p, err := position(ctx, s.Key)
 	if err == nil {
 		s.Next, s.Used = &p.Next, &p.Used
+	}
+	if p.Sealed {
+		return &idsource.SealedError{Next: p.Next}
 	}
 	return err
 }
