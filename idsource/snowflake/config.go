@@ -53,6 +53,7 @@ type Config struct {
 	ClockBack  ClockBack            // beyond Hold; default BackBorrow
 	Lead       time.Duration        // how far ahead of the clock the fence is stored, default 8s
 	Renew      time.Duration        // how often, default 2s
+	UsedTimes  *idsource.UsedTimes  // of the process; default: of this source alone
 	Wait       func() time.Duration // longest wait of a Fill, asked at each; default 2s
 	Clock      Clock                // default: the host's
 	Logger     *slog.Logger         // default: discard
@@ -68,6 +69,9 @@ func (c Config) withDefaults() Config {
 	c.Renew = cmp.Or(c.Renew, DefaultRenew)
 	if c.Clock.Wall == nil {
 		c.Clock = hostClock()
+	}
+	if c.UsedTimes == nil {
+		c.UsedTimes = &idsource.UsedTimes{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -84,7 +84,7 @@ func (s *Snowflake) renewNow() {
 // then, lets ids go up to it. The first call takes the worker number.
 func (s *Snowflake) renew(now uint64) error {
 	if s.lease == nil {
-		lease, err := s.cfg.Fences.Acquire(s.life, s.worker, idsource.Shape{Layout: s.layout.pool(), Epoch: s.cfg.Epoch})
+		lease, err := s.cfg.Fences.Acquire(s.life, s.worker, s.shape())
 		if errors.Is(err, idsource.BadConfig) { // of the source, nothing of the store
 			return err
 		}
@@ -98,13 +98,13 @@ func (s *Snowflake) renew(now uint64) error {
 		return fmt.Errorf("the clock stands before the epoch %s", s.cfg.Epoch.Format(time.RFC3339))
 	}
 	if g == nil {
-		start := max(s.lease.Fence(), now)
-		g = &grant{start: start, fence: start, worker: s.worker}
+		start := max(s.lease.Fence(), now, s.cfg.UsedTimes.Before(s.shape(), s.worker))
 		if s.lease.Fence() == 0 {
-			// Never used, or the store was lost with its fence: the process that
-			// had it may have run ahead of the clock.
-			start += s.words.ahead
+			// Never used here. The number may have had another store, or this one lost its fence: the process
+			// that had it may have been allowed to run ahead of the clock as far as a fence lies.
+			start = max(start, now+s.words.lead)
 		}
+		g = &grant{start: start, fence: start, worker: s.worker}
 		s.words.begin(start)
 	}
 	// Timestamps run ahead of the clock by MaxAhead, and Lead is more than that

@@ -407,3 +407,26 @@ func TestSnowflakeStoreLost(t *testing.T) {
 		sourcetest.Once(t, all)
 	})
 }
+
+// TestSnowflakeMadeAnew: a source with the number of one that was closed, and another store, whose fence is an older
+// one, uses no time again.
+func TestSnowflakeMadeAnew(t *testing.T) {
+	for _, forgets := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := Config{Layout: "41/16/2", MaxAhead: 100 * time.Millisecond, UsedTimes: &idsource.UsedTimes{}, Fences: usedFences(0)}
+			s := newTestSnowflake(t, c, new(testClock).clock())
+			all := sourcetest.Fill(t, s, 400, 1)
+			assert.Must(t, s.Close(t.Context()))
+			if forgets {
+				c.UsedTimes = nil
+			}
+			c.Fences = usedFences(0)
+			all = append(all, sourcetest.Fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)...)
+			if forgets {
+				sourcetest.Twice(t, all, "a process that forgets")
+			} else {
+				sourcetest.Once(t, all)
+			}
+		})
+	}
+}

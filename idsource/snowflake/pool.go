@@ -21,6 +21,7 @@ func (t tenant) Grant(term idsource.Term) {
 		fence:  uint64(max(0, term.Fence-epoch) / unit), // a unit lies below the fence as a whole or not at all
 	}
 	if term.Fresh {
+		g.start = max(g.start, s.cfg.UsedTimes.Before(s.shape(), term.Worker))
 		s.fresh.Add(1)
 		s.words.restart(g.start)
 		select {
@@ -41,7 +42,7 @@ func (t tenant) Last() int64 {
 
 // Revoke implements Tenant.
 func (t tenant) Revoke() int64 {
-	last, granted := t.s.words.revoke()
+	last, granted := t.s.revoke()
 	if !granted {
 		return 0
 	}

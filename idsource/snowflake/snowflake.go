@@ -91,7 +91,7 @@ func (s *Snowflake) Close(ctx context.Context) error {
 	}
 	s.end()
 	s.wg.Wait()
-	last, granted := s.words.revoke()
+	last, granted := s.revoke()
 	s.outlook.tell(nil, s.time.mono())
 	if s.lease == nil {
 		return nil
@@ -104,6 +104,20 @@ func (s *Snowflake) Close(ctx context.Context) error {
 		return s.fail(idsource.StoreDown, fmt.Errorf("release worker %d: %w", s.worker, err), "")
 	}
 	return nil
+}
+
+// revoke ends what was granted, and returns the last time that was used; granted is false where nothing was.
+func (s *Snowflake) revoke() (last uint64, granted bool) {
+	g := s.words.grant.Load()
+	if last, granted = s.words.revoke(); granted && g != nil {
+		s.cfg.UsedTimes.Use(s.shape(), g.worker, last+1)
+	}
+	return last, granted
+}
+
+// shape is what ids are composed of.
+func (s *Snowflake) shape() idsource.Shape {
+	return idsource.Shape{Layout: s.layout.pool(), Epoch: s.cfg.Epoch}
 }
 
 func (s *Snowflake) fail(k idsource.Kind, cause error, hint string) *idsource.Error {

@@ -27,6 +27,7 @@ type maker struct {
 	begin  *census.Beginner
 	stores map[string]store.Store
 	high   highWater
+	used   idsource.UsedTimes
 	idWait atomic.Int64 // limits.id_wait
 	order  *ordering    // nil: no source has one order
 	// fetched is told how long it took to reserve a range; nil: nobody is.
@@ -99,7 +100,7 @@ func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {
 		ClockBack: map[string]snowflake.ClockBack{
 			config.ThenBorrow: snowflake.BackBorrow, config.ThenError: snowflake.BackError, config.ThenSwap: snowflake.BackSwap,
 		}[f.ClockBack.Then],
-		Wait: m.wait, Logger: m.log,
+		UsedTimes: &m.used, Wait: m.wait, Logger: m.log,
 	}
 	if f.Workers == "" {
 		sc.Fences, sc.Datacenter, sc.Worker = m.stores[f.Store].Fences, f.Datacenter, f.Worker
