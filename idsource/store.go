@@ -76,9 +76,9 @@ type SegmentStore interface {
 	// GiveBack moves the key from hi down to lo if it still stands at hi, and
 	// says whether it did. The caller has issued no id of [lo, hi).
 	GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error)
-	// Seal seals a key that exists. A store whose keys other programs use, too, seals none:
-	// errors.ErrUnsupported.
-	Seal(ctx context.Context, key string) error
+	// Seal seals a key that exists and stands below a position. A store whose keys other programs use, too,
+	// seals none: errors.ErrUnsupported.
+	Seal(ctx context.Context, key string, below uint64) error
 }
 
 // Raiser is a SegmentStore of several parts, each of which gives ranges by

@@ -385,9 +385,9 @@ func (s *Store) advance(ctx context.Context, during *term, key string, next uint
 }
 
 // Seal implements idsource.SegmentStore.
-func (s *Store) Seal(ctx context.Context, key string) error {
+func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
 	return s.change(ctx, key, nil, func(old item, _ string) (value, error) {
-		if old.revision == 0 || old.Sealed {
+		if old.revision == 0 || old.Sealed || old.Next >= below {
 			return value{}, errUnchanged
 		}
 		v := old.value

@@ -234,9 +234,9 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 }
 
 // Seal implements idsource.SegmentStore.
-func (s *Store) Seal(ctx context.Context, key string) error {
+func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
 	return s.change(ctx, key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
-		p.Sealed = exists
+		p.Sealed = p.Sealed || exists && p.Next < below
 		return p, nil
 	})
 }

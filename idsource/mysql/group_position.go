@@ -141,10 +141,12 @@ func (g *Group) Set(ctx context.Context, key string, next uint64) error {
 // other servers would have to go back too.
 func (g *Group) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
 
-// Seal implements idsource.SegmentStore. It seals the key on the servers that answer; the others take part in no
-// range of a key that one of those has sealed.
-func (g *Group) Seal(ctx context.Context, key string) error {
-	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) { return struct{}{}, m.Store.Seal(ctx, key) })
+// Seal implements idsource.SegmentStore. With an error the servers that answered have sealed the key; the others
+// may go on.
+func (g *Group) Seal(ctx context.Context, key string, below uint64) error {
+	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
+		return struct{}{}, m.Store.Seal(ctx, key, below)
+	})
 	return errors.Join(errs...)
 }
 

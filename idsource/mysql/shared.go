@@ -194,7 +194,7 @@ func (s *Shared) change(ctx context.Context, statement, key string, next uint64)
 }
 
 // Seal implements idsource.SegmentStore: the other system would not heed it.
-func (s *Shared) Seal(context.Context, string) error {
+func (s *Shared) Seal(context.Context, string, uint64) error {
 	return s.wrap(errors.ErrUnsupported)
 }
 

@@ -31,7 +31,7 @@ const (
 	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
 	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ? AND step >= 0"
 	setKey   = "UPDATE idproxy_segment SET max_id = ?, step = ABS(step) WHERE biz_tag = ?"
-	sealKey  = "UPDATE idproxy_segment SET step = -1 WHERE biz_tag = ?"
+	sealKey  = "UPDATE idproxy_segment SET step = -1 WHERE biz_tag = ? AND max_id < ?"
 	allKeys  = "SELECT biz_tag FROM idproxy_segment ORDER BY biz_tag"
 )
 
@@ -173,8 +173,8 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 }
 
 // Seal implements idsource.SegmentStore.
-func (s *Store) Seal(ctx context.Context, key string) error {
-	if _, err := s.db.ExecContext(ctx, sealKey, key); err != nil {
+func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
+	if _, err := s.db.ExecContext(ctx, sealKey, key, below); err != nil {
 		return s.wrap(err)
 	}
 	return nil

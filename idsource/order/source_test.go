@@ -174,7 +174,7 @@ func (d during) Advance(_ context.Context, _ string, next uint64) error {
 	return d.ended()
 }
 
-func (d during) Seal(context.Context, string) error { return nil }
+func (d during) Seal(context.Context, string, uint64) error { return nil }
 
 func (d during) GiveBack(_ context.Context, _ string, lo, hi uint64) (bool, error) {
 	d.mu.Lock()

@@ -126,10 +126,10 @@ func (s *faultStore) Advance(_ context.Context, key string, next uint64) error {
 	return nil
 }
 
-func (s *faultStore) Seal(_ context.Context, key string) error {
+func (s *faultStore) Seal(_ context.Context, key string, below uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p, ok := s.keys[key]; ok && s.down == nil {
+	if p, ok := s.keys[key]; ok && s.down == nil && p.Next < below {
 		p.Sealed = true
 		s.keys[key] = p
 	}

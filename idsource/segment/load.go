@@ -166,20 +166,23 @@ func (s *Segment) wentBack(lo uint64) {
 	s.cfg.Logger.Error("id source stopped: its store went back", "source", s.cfg.Name, "offered", lo, "seen", seen)
 	s.chain.drain()
 	s.waiters.fail(s.dead)
-	s.wg.Go(s.seal)
+	s.wg.Go(func() { s.seal(seen) })
 }
 
-// seal seals the series in its store.
-func (s *Segment) seal() {
-	for pause := idsource.MinPause; ; pause = min(2*pause, idsource.MaxPause) {
+// seal seals the series in its store, which stands below seen until an administrator has moved it.
+func (s *Segment) seal(seen uint64) {
+	for pause, said := idsource.MinPause, false; ; pause = min(2*pause, idsource.MaxPause) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.cfg.Timeout)
-		err := s.cfg.Store.Seal(ctx, s.cfg.Key)
+		err := s.cfg.Store.Seal(ctx, s.cfg.Key, seen)
 		cancel()
 		if err == nil {
 			s.cfg.Logger.Error("series sealed", "source", s.cfg.Name, "key", s.cfg.Key)
 			return
 		}
-		s.cfg.Logger.Warn("series not sealed: other processes may give its ids again", "source", s.cfg.Name, "key", s.cfg.Key, "error.message", err)
+		if !said {
+			s.cfg.Logger.Warn("series not sealed: other processes may give its ids again", "source", s.cfg.Name, "key", s.cfg.Key, "error.message", err)
+			said = true
+		}
 		if errors.Is(err, errors.ErrUnsupported) {
 			return
 		}

@@ -209,7 +209,7 @@ func Seals(t *testing.T, s SettableStore, key string) {
 			t.Errorf("%s: the key is at %+v, %v, want %+v", when, got, err, want)
 		}
 	}
-	if err := s.Seal(ctx, key); err != nil {
+	if err := s.Seal(ctx, key, math.MaxInt64); err != nil {
 		t.Errorf("Seal of no key: %v", err)
 	}
 	at("no key", idsource.Position{})
@@ -220,8 +220,12 @@ func Seals(t *testing.T, s SettableStore, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.Seal(ctx, key, hi); err != nil {
+		t.Fatal(err)
+	}
+	at("not below", idsource.Position{Next: hi, Used: true})
 	for range 2 {
-		if err := s.Seal(ctx, key); err != nil {
+		if err := s.Seal(ctx, key, hi+1); err != nil {
 			t.Fatal(err)
 		}
 		at("sealed", idsource.Position{Next: hi, Used: true, Sealed: true})

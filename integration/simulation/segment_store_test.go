@@ -103,10 +103,10 @@ func (s *positions) advance(name string, next uint64) (bool, error) {
 	return true, nil
 }
 
-func (s *positions) seal(name string) (bool, error) {
+func (s *positions) seal(name string, below uint64) (bool, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if at := s.keys[name]; at != (idsource.Position{}) {
+	if at := s.keys[name]; at != (idsource.Position{}) && at.Next < below {
 		at.Sealed = true
 		s.set(name, at)
 	}
@@ -158,8 +158,8 @@ func (c *client) Advance(ctx context.Context, name string, next uint64) error {
 }
 
 // Seal implements idsource.SegmentStore.
-func (c *client) Seal(ctx context.Context, name string) error {
-	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.seal(name) })
+func (c *client) Seal(ctx context.Context, name string, below uint64) error {
+	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.seal(name, below) })
 	return err
 }
 

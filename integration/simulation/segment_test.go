@@ -18,6 +18,10 @@ type segments struct {
 	cfg     segment.Config
 	columns []uint64 // the greatest id of each column, with rows of before
 	lost    bool     // the store was put back, and nobody has mended it yet
+	runs    *process // the one that was furthest when it was put back, and runs on; nil: none, or it has noticed
+	comes   bool     // an operator is on his way, and the series sealed
+	hidden  bool     // no column shows what was given
+	most    uint64   // the greatest id that was given
 }
 
 func newSegments(w *world, p *plan) *segments {
@@ -54,7 +58,7 @@ func (f *segments) start(p *process) program {
 		}
 		f.w.mu.Lock()
 		defer f.w.mu.Unlock()
-		return segment.Greatest{ID: slices.Max(f.columns), Column: "the greatest"}, nil
+		return segment.Greatest{ID: f.greatest(), Column: "the greatest"}, nil
 	}
 	s, err := segment.New(c)
 	if err != nil {
@@ -111,6 +115,9 @@ func (u *user) admit(ctx context.Context, column int) bool {
 	w := u.f.w
 	w.mu.Lock()
 	highest := u.f.columns[column]
+	if u.f.hidden {
+		highest = 0
+	}
 	w.mu.Unlock()
 	err := u.s.Admit(ctx, "shop.orders.id", highest)
 	u.p.step()
@@ -128,6 +135,7 @@ func (u *user) insert(column int, ids []uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f.columns[column] = max(f.columns[column], ids[len(ids)-1])
+	f.most = max(f.most, ids[len(ids)-1])
 	if ids[0] <= u.past {
 		w.violated("host %d gives %d, and was told to stay above %d", u.p.host.n, ids[0], u.past)
 	}
@@ -167,26 +175,85 @@ func (u *user) close() {
 	_ = u.s.Close(context.Background()) // what was not given back is a gap
 }
 
-// mend is what an operator does whose store went back: he stops all processes, moves the key above all ids in use, and
-// starts them again.
+// greatest is what the columns show. The caller holds mu.
+func (f *segments) greatest() uint64 {
+	if f.hidden {
+		return 0
+	}
+	return slices.Max(f.columns)
+}
+
+// mend is what follows when a process says that its store went back. The one that ran on when that was done
+// seals the series: then processes that start, and slower ones, may run too, and an operator takes his time.
 func (f *segments) mend(p *process, err error) {
 	w := f.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !f.lost {
+	switch {
+	case f.comes:
+	case !f.lost:
 		w.violated("host %d stopped, and no store went back: %v", p.host.n, err)
-		return
+	case f.runs == p:
+		w.note("noticed", uint64(p.host.n))
+		f.comes, f.runs = true, nil
+		f.watch(p, time.Now())
+	default:
+		f.repair()
 	}
-	w.note("mend", uint64(p.host.n))
+}
+
+// watch waits until the series is sealed, or must be, because the process that does so was able to for a while. Then no
+// rows show what was given, that process is restarted, and all others run. The caller holds mu.
+func (f *segments) watch(p *process, unable time.Time) {
+	w := f.w
+	switch now := time.Now(); {
+	case p.host.runs != p: // a second fault
+		f.repair()
+	case !f.store.keys[key].Sealed && now.Sub(unable) < sealedBy:
+		if p.stopped != nil || p.host.link.until.After(now) {
+			unable = now
+		}
+		time.AfterFunc(time.Second, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			f.watch(p, unable)
+		})
+	default:
+		w.note("sealed", uint64(p.host.n))
+		f.hidden = true
+		p.kill()
+		for _, h := range w.hosts {
+			if h.runs != nil {
+				h.runs.goOn()
+				h.runs.hurry(time.Minute)
+			}
+			h.startIn(time.Second)
+		}
+		time.AfterFunc(time.Minute, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			f.repair()
+		})
+	}
+}
+
+// sealedBy is how long a process tries to seal a series that it can reach: one try lasts five seconds.
+const sealedBy = 10 * time.Second
+
+// repair is what an operator does whose store went back: he stops all processes, moves the key above all ids in use, and
+// starts them again. The caller holds mu.
+func (f *segments) repair() {
+	w := f.w
+	w.note("mend")
 	w.stops++
-	f.lost = false
+	f.lost, f.comes, f.hidden = false, false, false
 	for _, h := range w.hosts {
 		if h.runs != nil {
 			h.runs.kill()
 		}
 		h.startIn(time.Minute)
 	}
-	f.store.set(key, idsource.Position{Next: max(f.store.keys[key].Next, slices.Max(f.columns)+1), Used: true})
+	f.store.set(key, idsource.Position{Next: max(f.store.keys[key].Next, f.most+1, slices.Max(f.columns)+1), Used: true})
 }
 
 // apply implements fleet.
@@ -216,34 +283,37 @@ func (f *segments) apply(x fault) bool {
 }
 
 // restore puts the store back as it was. All processes are stopped for that; or the one that was
-// furthest runs on and has to notice, where none is about to start that could not. The caller holds mu.
+// furthest runs on and has to notice, where none is about to start that could not. The others are
+// stopped until then, or ended. The caller holds mu.
 func (f *segments) restore(x fault) {
 	w := f.w
-	var furthest *process
-	starts := slices.ContainsFunc(w.hosts, func(h *host) bool { return h.runs == nil })
-	if g := f.store.newest; x.host%2 == 0 && !starts && g.p != nil && g.hi == f.store.keys[key].Next && g.p.host.runs == g.p {
-		furthest = g.p
+	if f.comes {
+		return
 	}
-	for _, h := range w.hosts {
-		if h.runs != nil && h.runs != furthest {
-			h.runs.kill()
-		}
-		if furthest == nil {
-			h.startIn(x.lasts)
-		}
+	starts := slices.ContainsFunc(w.hosts, func(h *host) bool { return h.runs == nil })
+	f.runs = nil
+	if g := f.store.newest; x.host%2 == 0 && !starts && g.p != nil && g.hi == f.store.keys[key].Next && g.p.host.runs == g.p {
+		f.runs = g.p
 	}
 	before := f.store.keys[key]
 	f.store.life++
 	f.store.back(time.Now().Add(-time.Duration(x.size)))
-	f.lost = f.lost || f.store.keys[key] != before
-	if furthest == nil {
-		return
-	}
-	furthest.hurry(x.lasts)
-	if f.store.keys[key] == before { // nothing was lost
-		for _, h := range w.hosts {
+	same := f.store.keys[key] == before // nothing was lost
+	f.lost = f.lost || !same
+	for _, h := range w.hosts {
+		switch waits := f.runs != nil && !same && x.host%4 == 0; {
+		case h.runs == nil, h.runs == f.runs:
+		case waits && h.runs.stopped == nil:
+			h.runs.stop(f.w.plan.lasts)
+		default:
+			h.runs.kill()
+		}
+		if f.runs == nil || same {
 			h.startIn(x.lasts)
 		}
+	}
+	if f.runs != nil {
+		f.runs.hurry(x.lasts)
 	}
 }
 
@@ -254,5 +324,5 @@ func (f *segments) heal() {
 	f.store.slow, f.store.down = 0, false
 }
 
-// bound implements fleet: the pause between two tries is a second, a try takes five, and an operator a minute.
-func (f *segments) bound() time.Duration { return 3 * time.Minute }
+// bound implements fleet: the pause between two tries is a second, a try takes five, and an operator two minutes.
+func (f *segments) bound() time.Duration { return 4 * time.Minute }

@@ -46,7 +46,7 @@ func (s *store) Advance(_ context.Context, _ string, next uint64) error {
 func (s *store) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
 
 // Seal implements idsource.SegmentStore.
-func (s *store) Seal(context.Context, string) error { return nil }
+func (s *store) Seal(context.Context, string, uint64) error { return nil }
 
 // fences is a FenceStore of one worker number in memory.
 type fences struct {
