@@ -15,6 +15,7 @@ func check(d *document, c *Config) {
 		checkSource(d, c, &c.Sources[i])
 	}
 	checkSeries(d, c)
+	checkNumbers(d, c)
 	checkRules(d, c)
 	checkOrder(d, c)
 	checkIDs(d, c)

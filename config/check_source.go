@@ -45,6 +45,37 @@ func checkSeries(d *document, c *Config) {
 	}
 }
 
+// checkNumbers refuses two sources of one fixed worker number: both would make the same ids. Those with other bits or
+// another epoch make others, but a file store keeps one fence of a number.
+func checkNumbers(d *document, c *Config) {
+	byNumber := map[uint64][]*Source{}
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		if s.Snowflake == nil || s.Snowflake.Workers != "" || !d.has("sources/"+s.Name+"/snowflake/worker") {
+			continue
+		}
+		l, ok := parseLayout(s.Snowflake.Layout)
+		if !ok { // it has its own error
+			continue
+		}
+		number := s.Snowflake.Datacenter<<l.worker | s.Snowflake.Worker
+		for _, other := range byNumber[number] {
+			others, _ := parseLayout(other.Snowflake.Layout)
+			same := l.joined() == others.joined() && s.Snowflake.Epoch.Equal(other.Snowflake.Epoch)
+			if !same && s.Snowflake.Store != other.Snowflake.Store {
+				continue
+			}
+			what := "with the same layout and epoch, and both would make the same ids: name that source in the rules, or choose another number"
+			if !same {
+				what = "with another layout or epoch: choose another number, or a file store of its own"
+			}
+			d.fail(s.Pos, "worker number %d is that of source %s in line %d, %s", number, quote(other.Name), other.Pos.Line, what)
+			break
+		}
+		byNumber[number] = append(byNumber[number], s)
+	}
+}
+
 func checkSegment(d *document, c *Config, g *Segment, path string) {
 	g.StartGiven = d.has(path + "/start")
 	st := store(d, c, path+"/store", g.Store)

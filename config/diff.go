@@ -79,10 +79,10 @@ func (s *Source) inOrder() bool {
 	return s != nil && s.Segment != nil && s.Segment.Order == OrderGlobal
 }
 
-// DiffHandover lists what differs so that a process with the new configuration must not give ids beside
+// diffHandover lists what differs so that a process with the new configuration must not give ids beside
 // one with the old: a store or a source that both have, the order, and columns that get their ids from
 // another source, as Moves says.
-func DiffHandover(old, new *Config) (needsRestart []string) {
+func diffHandover(old, new *Config) (needsRestart []string) {
 	var d differ
 	d.both("stores", byName(old.Stores), byName(new.Stores))
 	d.both("sources", byName(old.Sources), byName(new.Sources))
@@ -94,6 +94,24 @@ func DiffHandover(old, new *Config) (needsRestart []string) {
 		needsRestart = append(needsRestart, c.Path+" ("+c.How+")")
 	}
 	return needsRestart
+}
+
+// Handover says why two processes cannot give ids at once, one with each configuration; nil: they can. In a
+// process that moves a series past an explicit id, that does not reach what the other one holds of it.
+func Handover(old, new *Config) error {
+	if changed := diffHandover(old, new); len(changed) > 0 {
+		return fmt.Errorf("a change of %s needs a restart without an upgrade: ids could come twice while two processes give them", strings.Join(changed, ", "))
+	}
+	for _, c := range []*Config{old, new} {
+		for i := range c.Rules {
+			r := &c.Rules[i]
+			if s := c.Source(r.Source); r.Explicit == ExplicitAdvance && s != nil && s.Segment != nil {
+				return fmt.Errorf("rule %s has explicit: advance, and an id that one process moves source %s past can be among those that the other holds: "+
+					"restart without an upgrade, or have explicit: keep or reject until the process before has ended", r, r.Source)
+			}
+		}
+	}
+	return nil
 }
 
 // Move is a rule's column that gets its ids from another source.

@@ -126,7 +126,7 @@ func TestDiffHandover(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			assert.MustTrue(t, strings.Contains(handoverBase, tt.old), "%q is not in the file", tt.old)
-			got := DiffHandover(parseOK(t, handoverBase), parseOK(t, strings.Replace(handoverBase, tt.old, tt.new, 1)))
+			got := diffHandover(parseOK(t, handoverBase), parseOK(t, strings.Replace(handoverBase, tt.old, tt.new, 1)))
 			assert.NoDiff(t, "differs", cmp.Diff(tt.want, got))
 		})
 	}
@@ -137,10 +137,10 @@ func TestDiffHandoverNames(t *testing.T) {
 	old := parseOK(t, handoverBase)
 	renamed := parseOK(t, strings.ReplaceAll(strings.ReplaceAll(handoverBase, "source: ids", "source: again"), "ids: {seg", "again: {seg"))
 	want := []string{"rules.shop.*.id (source ids, then again)", "rules.own.t.id (source ids, then again)"}
-	assert.NoDiff(t, "a source", cmp.Diff(want, DiffHandover(old, renamed)))
+	assert.NoDiff(t, "a source", cmp.Diff(want, diffHandover(old, renamed)))
 	renamed = parseOK(t, strings.NewReplacer("name: b", "name: c", "source: flake, listeners: [b]", "source: ids, listeners: [c]").Replace(handoverBase))
-	assert.NoDiff(t, "a listener", cmp.Diff([]string{"rules.own.t.id (source flake, then ids)"}, DiffHandover(old, renamed)))
+	assert.NoDiff(t, "a listener", cmp.Diff([]string{"rules.own.t.id (source flake, then ids)"}, diffHandover(old, renamed)))
 	ordered := *old
 	ordered.Order = &Order{}
-	assert.NoDiff(t, "an order", cmp.Diff([]string{"order (added)"}, DiffHandover(old, &ordered)))
+	assert.NoDiff(t, "an order", cmp.Diff([]string{"order (added)"}, diffHandover(old, &ordered)))
 }

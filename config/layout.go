@@ -27,6 +27,12 @@ var (
 
 var layoutUnits = map[string]time.Duration{"": time.Millisecond, "ms": time.Millisecond, "x10ms": 10 * time.Millisecond, "s": time.Second}
 
+// joined is the layout as ids have it, which do not show where a datacenter's bits end.
+func (l layout) joined() layout {
+	l.datacenter, l.worker, l.split = 0, l.datacenter+l.worker, false
+	return l
+}
+
 func parseLayout(s string) (l layout, ok bool) {
 	parts := strings.Split(s, "/")
 	if len(parts) != 3 {

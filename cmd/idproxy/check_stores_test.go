@@ -117,36 +117,3 @@ func TestCheckLogins(t *testing.T) {
 	assert.Equal(t, "findings", strings.Count(out, "caching_sha2_password"), 1)
 }
 
-// TestCheckNumbers looks at sources that share a fixed worker number.
-func TestCheckNumbers(t *testing.T) {
-	const shared = "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1}}}"
-	for _, tt := range []struct {
-		name, sources, rules string
-		want                 string // "": nothing about numbers
-		status               int
-	}{
-		{name: "two numbers", sources: "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 2}}}", rules: "[]"},
-		{"one number", shared, "[]", "note: sources x, y share worker number 1: each makes ids that the others make, too", 0},
-		{
-			"another layout", "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1, layout: 39/12/12}}}", "[]",
-			"error: source y: it shares worker number 1 and store (default) with source x in line 2, which has another layout or epoch", statusFinding,
-		},
-		{"the same layout by other words", "{x: {snowflake: {worker: 1}}, y: {snowflake: {worker: 1, datacenter: 0, layout: 41ms/5+5/12}}}", "[]", "note: sources x, y share", 0},
-		{
-			"one column on two shards", shared, `[{table: shop.orders, column: id, source: x, listeners: [a]}, {table: "shop*.*", column: ID, source: y}]`,
-			"error: rule shop*.*.ID: source y shares worker number 1 with source x, which fills the same column on another listener by the rule in line 3: ids would come twice",
-			statusFinding,
-		},
-		{"the first rule wins", shared, `[{table: shop.orders, column: id, source: x}, {table: "shop.*", column: id, source: y}]`, "note: sources x, y share", 0},
-		{
-			"other tables", shared, `[{table: shop.orders, column: id, source: x, listeners: [a]}, {table: shop.items, column: id, source: y, listeners: [b]}]`,
-			"note: sources x, y share", 0,
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			const listeners = "listeners: [{name: a, listen: 127.0.0.1:0, upstream: 127.0.0.1:1}, {name: b, listen: 127.0.0.1:0, upstream: 127.0.0.1:2}]\n"
-			out := says(t, harness.WriteConfig(t, listeners+"sources: "+tt.sources+"\nrules: "+tt.rules+"\n"), "check", tt.status)
-			assert.True(t, strings.Contains(out, "worker number") == (tt.want != "") && strings.Contains(out, tt.want), "%s, want %q", out, tt.want)
-		})
-	}
-}

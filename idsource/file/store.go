@@ -29,7 +29,6 @@ type Store struct {
 	lock   *lock         // of the positions; nil until they are used
 	keys   positions     // as in the file; nil when that is unknown
 
-	numbers map[uint64]*number // worker numbers that this process holds
 }
 
 var (
@@ -49,7 +48,7 @@ func New(c Config) (*Store, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Store{dir: dir, logger: c.Logger, turn: make(chan struct{}, 1), numbers: map[uint64]*number{}}, nil
+	return &Store{dir: dir, logger: c.Logger, turn: make(chan struct{}, 1)}, nil
 }
 
 // Open looks at the folder, and creates it when it does not exist. The other

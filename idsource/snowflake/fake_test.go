@@ -21,7 +21,7 @@ type faultFences struct {
 	held   map[uint64]bool
 	down   error
 	raises int
-	forget bool // a negative control: as if nothing had been stored
+	forget bool // a negative control: the number was used long ago, and what was stored since is gone
 
 	releasing func() // not nil: called when a number is given up
 }
@@ -76,7 +76,7 @@ type faultLease struct {
 
 func (l *faultLease) Fence() uint64 {
 	if l.store.forget {
-		return 0
+		return 1
 	}
 	return l.store.fence(l.worker)
 }

@@ -288,7 +288,7 @@ func TestSnowflakeFenceCheck(t *testing.T) {
 // a pause while goroutines take ids. Every id carries into the time, so that the
 // next owner starts right behind the last id of the one before.
 func closeUnderLoad(t *testing.T, closing func(*Snowflake, *faultFences) error) (ids []uint64) {
-	fences := newFaultFences()
+	fences := usedFences(0)
 	var clk testClock
 	slow := clk.clock()
 	wall := slow.Wall
@@ -395,15 +395,26 @@ func TestSnowflakeClockAheadInRenewal(t *testing.T) {
 	})
 }
 
-// TestSnowflakeStoreLost: a process whose store is new starts behind what one before it, with a
-// store that was lost, can have run ahead of the clock.
+// TestSnowflakeStoreLost: a process whose store does not know the number starts behind what one before it, with a
+// store that was lost or is another one, can have run ahead of the clock: as far as a crash leaves its fence.
 func TestSnowflakeStoreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Config{Layout: "41/16/2", MaxAhead: 100 * time.Millisecond}
-		c.Fences = usedFences(0)
-		all := sourcetest.Fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)
+		fences := usedFences(0)
+		var all []uint64
+		for range 2 {
+			c.Fences = fences
+			s := newTestSnowflake(t, c, new(testClock).clock())
+			all = append(all, sourcetest.Fill(t, s, 400, 1)...)
+			kill(s)
+			fences.crash()
+		}
 		c.Fences = newFaultFences()
-		all = append(all, sourcetest.Fill(t, newTestSnowflake(t, c, new(testClock).clock()), 400, 1)...)
+		s := newTestSnowflake(t, c, new(testClock).clock())
+		for range 90 {
+			all = append(all, sourcetest.Fill(t, s, 4, 1)...)
+			time.Sleep(100 * time.Millisecond)
+		}
 		sourcetest.Once(t, all)
 	})
 }

@@ -115,6 +115,17 @@ func (s *Snowflake) revoke() (last uint64, granted bool) {
 	return last, granted
 }
 
+// Above returns what lies above all ids that the source, which is closed, has given, and that other processes can have
+// given by now; 0: it gave none. ok is false where ids do not ascend with their times.
+func (s *Snowflake) Above() (first uint64, ok bool) {
+	last := s.words.last.Load()
+	if last == s.words.first.Load() && s.fresh.Load() <= 1 {
+		return 0, true
+	}
+	ts := max(last>>s.layout.Sequence, s.time.now()+s.words.lead)
+	return s.layout.compose((ts+1)<<s.layout.Sequence, 0), s.layout.Ascends()
+}
+
 // shape is what ids are composed of.
 func (s *Snowflake) shape() idsource.Shape {
 	return idsource.Shape{Layout: s.layout.pool(), Epoch: s.cfg.Epoch}

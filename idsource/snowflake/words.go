@@ -38,6 +38,7 @@ type words struct {
 	back     ClockBack // beyond hold
 
 	last  atomic.Uint64         // time<<Sequence | sequence of the last id issued
+	first atomic.Uint64         // what last was when the number was taken
 	seen  atomic.Uint64         // greatest reading of the clock below the fence, in units
 	grant atomic.Pointer[grant] // nil: nothing may be issued
 }
@@ -178,7 +179,10 @@ func (w *words) revoke() (ts uint64, ok bool) {
 }
 
 // begin has the words start at a time, in units. Nothing is granted yet.
-func (w *words) begin(start uint64) { w.last.Store(start<<w.layout.Sequence - 1) }
+func (w *words) begin(start uint64) {
+	w.last.Store(start<<w.layout.Sequence - 1)
+	w.first.Store(w.last.Load())
+}
 
 // restart takes the grant away and has the words of a worker number, which may be the one from before,
 // start at a time, in units. The word goes back only where the clock did, which is what a change of
@@ -190,5 +194,6 @@ func (w *words) restart(start uint64) {
 		from = p
 	}
 	w.last.Store(from)
+	w.first.Store(from)
 	w.seen.Store(w.time.now())
 }

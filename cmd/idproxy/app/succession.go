@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -133,10 +132,7 @@ func mayTakeOver(inForce *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("the configuration must be one that this version reads, too: %w", err)
 	}
-	if changed := config.DiffHandover(inForce, cfg); len(changed) > 0 {
-		return fmt.Errorf("a change of %s needs a restart without an upgrade: ids could come twice while two processes give them", strings.Join(changed, ", "))
-	}
-	return nil
+	return config.Handover(inForce, cfg)
 }
 
 // handOver waits for a successor, lets it have what one process at a time can have, and ends.

@@ -49,6 +49,8 @@ func TestMayTakeOver(t *testing.T) {
 		{text, ""},
 		{strings.Replace(text, ":1", ":2", 1), ""},
 		{strings.Replace(text, "one", "two", 1), "a change of sources.ids.segment.key (changed) needs a restart without an upgrade"},
+		{text + "rules: [{table: shop.t, column: id, source: ids, explicit: advance}]\n", "rule shop.t.id has explicit: advance, and an id that one process moves source ids past"},
+		{text + "rules: [{table: shop.t, column: id, source: ids, explicit: reject}]\n", ""},
 		{"nonsense: 1\n", "must be one that this version reads, too"},
 	} {
 		write(tt.file)

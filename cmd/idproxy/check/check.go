@@ -60,7 +60,6 @@ func find(ctx context.Context, file string, online bool) (*Report, error) {
 		r.Findings = append(r.Findings, tlsNotes(cfg, time.Now())...)
 	}
 	r.Findings = append(r.Findings, c.stores()...)
-	r.Findings = append(r.Findings, c.numbers()...)
 	r.Findings = append(r.Findings, c.shards()...)
 	if text := app.Descriptors(cfg); text != "" {
 		r.Findings = append(r.Findings, Finding{cfg.Path + ":1:1", LevelWarning, text + "; this is said of the limit of this shell"})

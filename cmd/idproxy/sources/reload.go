@@ -11,6 +11,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/idsource/snowflake"
 )
 
 // Left is what a reload took out of force. Sessions that are about to end may use it until it is
@@ -42,6 +43,11 @@ func (l *Left) Close() error {
 // made. Stores are asked before anything is closed. On an error the old sources are in force; those
 // that were closed have been made anew, which Eras tells.
 func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error) {
+	if s.sharing() {
+		if err := config.Handover(s.cfg, cfg); err != nil {
+			return nil, fmt.Errorf("the process before this one has sessions yet: try again when it has ended; %w", err)
+		}
+	}
 	next, err := s.newStores(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -210,6 +216,12 @@ func (s *Sources) pass(ctx context.Context, p plan, ended, fresh map[string]idso
 			to = s.Named()[m.To]
 		}
 		first := segment.Gave(from)
+		if from, is := from.(*snowflake.Snowflake); is {
+			var ok bool
+			if first, ok = from.Above(); !ok {
+				return fmt.Errorf("ids of source %s are in no order, and rows with them may not be committed yet: restart", m.From)
+			}
+		}
 		if first < 2 {
 			continue
 		}
