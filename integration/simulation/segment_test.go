@@ -223,10 +223,15 @@ func (f *segments) watch(p *process, unable time.Time) {
 		f.hidden = true
 		p.kill()
 		for _, h := range w.hosts {
-			if h.runs != nil {
-				h.runs.goOn()
-				h.runs.hurry(time.Minute)
-			}
+			slower := h.runs
+			time.AfterFunc(time.Duration(h.n+1)*time.Microsecond, func() { // no two at one moment
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if slower != nil && h.runs == slower {
+					slower.goOn()
+					slower.hurry(time.Minute)
+				}
+			})
 			h.startIn(time.Second)
 		}
 		time.AfterFunc(time.Minute, func() {
