@@ -65,11 +65,12 @@ func checkNumbers(d *document, c *Config) {
 			if !same && s.Snowflake.Store != other.Snowflake.Store {
 				continue
 			}
-			what := "with the same layout and epoch, and both would make the same ids: name that source in the rules, or choose another number"
-			if !same {
-				what = "with another layout or epoch: choose another number, or a file store of its own"
+			if same {
+				d.fail(s.Pos, "worker number %d is that of source %s in line %d, with the same layout and epoch, and both would make the same ids: name that source in the rules, or choose another number",
+					number, quote(other.Name), other.Pos.Line)
+			} else {
+				d.fail(s.Pos, "worker number %d is that of source %s in line %d, with another layout or epoch: choose another number, or a file store of its own", number, quote(other.Name), other.Pos.Line)
 			}
-			d.fail(s.Pos, "worker number %d is that of source %s in line %d, %s", number, quote(other.Name), other.Pos.Line, what)
 			break
 		}
 		byNumber[number] = append(byNumber[number], s)

@@ -37,7 +37,7 @@ type SealedError struct {
 
 // Error names the position, and what to do.
 func (e *SealedError) Error() string {
-	return fmt.Sprintf("the key is sealed at %d: idproxy source set opens it, above every id in use", e.Next)
+	return fmt.Sprintf("the key is sealed at %d: where the series was moved, take the configuration that says where to; else idproxy source set opens it, above every id in use", e.Next)
 }
 
 // Ask is what a Segment wants from a store.

@@ -116,4 +116,3 @@ func TestCheckLogins(t *testing.T) {
 		"fail with 2061 at their first login; add tls to the listener")
 	assert.Equal(t, "findings", strings.Count(out, "caching_sha2_password"), 1)
 }
-

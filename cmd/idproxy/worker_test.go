@@ -181,19 +181,6 @@ func redisTLS(t *testing.T) *servers.Redis {
 	return r
 }
 
-// TestNumberOfTwoSources: a process uses its fixed number in all of its sources.
-func TestNumberOfTwoSources(t *testing.T) {
-	t.Setenv("WORKER", "5")
-	path := harness.WriteConfig(t, idle+"sources: {order_id: {snowflake: {worker: \"${WORKER}\"}}, event_id: {snowflake: {worker: \"${WORKER}\"}}}\n")
-	for range 2 { // the second time after a clean end
-		s := running(t, path)
-		for _, source := range []string{"order_id", "event_id"} {
-			assert.Equal(t, source+" has number", numberOf(t, s, source, "41/10/12"), 5)
-		}
-		assert.NoError(t, s.Close())
-	}
-}
-
 // TestWorkerStores has two programs' sources take numbers of pools in each store, and commands say so.
 func TestWorkerStores(t *testing.T) {
 	raft := assert.Of(servers.StartEtcd(t.Context())).Must(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -144,8 +145,11 @@ func (g *Group) GiveBack(context.Context, string, uint64, uint64) (bool, error) 
 // Seal implements idsource.SegmentStore. With an error the servers that answered have sealed the key; the others
 // may go on.
 func (g *Group) Seal(ctx context.Context, key string, below uint64) error {
+	if p, err := g.Look(ctx, key); err != nil || p.Next >= below {
+		return err
+	}
 	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
-		return struct{}{}, m.Store.Seal(ctx, key, below)
+		return struct{}{}, m.Store.Seal(ctx, key, math.MaxUint64)
 	})
 	return errors.Join(errs...)
 }

@@ -162,7 +162,7 @@ func (s *Segment) wentBack(lo uint64) {
 	seen := s.least()
 	s.dead = s.fail(idsource.Behind,
 		fmt.Errorf("the store went back: it offers ids from %d on, this process was given ids below %d before", lo, seen),
-		fmt.Sprintf("idproxy source set %s NEXT, above every id in use (%d at least), and restart", s.cfg.Name, seen))
+		fmt.Sprintf("move it above every id in use (%d at least): idproxy source set %s NEXT, and restart", seen, s.cfg.Name))
 	s.cfg.Logger.Error("id source stopped: its store went back", "source", s.cfg.Name, "offered", lo, "seen", seen)
 	s.chain.drain()
 	s.waiters.fail(s.dead)

@@ -22,7 +22,6 @@ const maxSeries = 10_000
 // table is first named.
 type PerTable struct {
 	cfg    Config
-	gone   map[string]uint64                   // by key: ids below were given by a source before this one
 	series atomic.Pointer[map[string]*Segment] // by key; replaced, never changed
 	tables lookup.Table[*Segment]              // by schema and table, as they were written
 
@@ -72,7 +71,7 @@ func NewPerTable(c Config) (*PerTable, error) {
 	if err := c.check(); err != nil {
 		return nil, &idsource.Error{Source: c.Name, Kind: idsource.BadConfig, Cause: err}
 	}
-	p := &PerTable{cfg: c, gone: map[string]uint64{}}
+	p := &PerTable{cfg: c}
 	p.series.Store(&map[string]*Segment{})
 	return p, nil
 }
@@ -91,6 +90,9 @@ func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
 	p.tables.Put(string(name), s)
 	return s, nil
 }
+
+// Start has each series of a source that gave no id yet begin at next or above.
+func (p *PerTable) Start(next uint64) { p.cfg.Start = max(p.cfg.Start, next) }
 
 // OfKey returns the series of a key that the source's template can have made. Programs that ask
 // for ids by keys then take them from the series of the table.
@@ -112,7 +114,6 @@ func (p *PerTable) OfKey(key string) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	follow(s, p.gone[key])
 	series := maps.Clone(old)
 	series[key] = s
 	p.series.Store(&series)

@@ -37,7 +37,6 @@ type Segment struct {
 	low     uint64          // where the last range began
 	high    uint64          // no range may start below: where the last one ended
 	past    uint64          // no id below is issued: Advance
-	gone    uint64          // ids below were given by a series before this one: Follow
 	told    uint64          // no id below goes back to the store: Issued
 	raised  uint64          // no part of the store gives a range below: Raiser
 	pace    pace

@@ -129,6 +129,10 @@ func (s *sourceCheck) position(ctx context.Context, st *config.Store, ask func(c
 		s.add(s.source.Pos, LevelNote, "source %s: not checked: where it stands may be read by its owner only: %v", s.source.Name, err)
 	case err != nil:
 		s.add(s.source.Pos, LevelError, "source %s: %v", s.source.Name, err)
+	case p.Sealed:
+		s.add(s.source.Pos, LevelWarning, "source %s: its series is sealed at %d, and serve gives no ids of it: it was moved, or its store went back. A reload by the process that has the series elsewhere moves it here; "+
+			"else idproxy source set opens it, above every id in use", s.source.Name, p.Next)
+		s.next = p.Next
 	case p.Used:
 		s.next = p.Next
 	}

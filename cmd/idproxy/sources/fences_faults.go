@@ -37,7 +37,7 @@ func begun(c segment.Config) segment.Config {
 	return c
 }
 
-// forgetful is a store that says it stored a fence, and stores none.
+// forgetful is a store that says it stored a fence, and stores none: of each number it knows that it was used long ago.
 type forgetful struct{ idsource.FenceStore }
 
 func (f forgetful) Acquire(ctx context.Context, worker uint64, s idsource.Shape) (idsource.Lease, error) {
@@ -50,7 +50,7 @@ func (f forgetful) Acquire(ctx context.Context, worker uint64, s idsource.Shape)
 
 type forgetfulLease struct{ idsource.Lease }
 
-func (forgetfulLease) Fence() uint64                       { return 0 }
+func (forgetfulLease) Fence() uint64                       { return 1 }
 func (forgetfulLease) Raise(context.Context, uint64) error { return nil }
 func (l forgetfulLease) Release(ctx context.Context, _ uint64) error {
 	return l.Lease.Release(ctx, 0)

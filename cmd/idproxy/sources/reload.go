@@ -53,17 +53,30 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 		return nil, err
 	}
 	p := s.plan(cfg, next)
+	moves, err := s.transfers(cfg, p, next)
+	if err == nil {
+		err = ask(ctx, moves)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeStores(next.opened))
+	}
 	s.begin.Set(cfg)
 	ended := s.end(p.end)
+	t := transferring{Sources: s, floors: map[string]uint64{}}
+	err = t.all(ctx, moves)
 	old := s.setStores(next.all)
-	fresh, err := s.makeAll(cfg, p.made)
+	var fresh map[string]idsource.Source
 	if err == nil {
-		err = s.pass(ctx, p, ended, fresh)
+		fresh, err = s.makeAll(cfg, p.made)
+	}
+	if err == nil {
+		err = s.pass(ctx, p, t.floors, ended, fresh)
 		if err != nil {
 			err = errors.Join(err, CloseAll(fresh))
 		}
 	}
 	if err != nil {
+		err = errors.Join(err, t.undo(ctx))
 		s.setStores(old)
 		s.begin.Set(s.cfg)
 		again, failed := s.makeAll(s.cfg, p.end)
@@ -145,7 +158,6 @@ type plan struct {
 	leave []string      // once no session is left that uses them
 	made  []string      // of the new configuration
 	moves []config.Move // of columns, and of sources that get another series
-	other []string      // sources whose series lies in another store, or in one that is reached otherwise
 }
 
 func (s *Sources) plan(cfg *config.Config, next *nextStores) (p plan) {
@@ -158,11 +170,8 @@ func (s *Sources) plan(cfg *config.Config, next *nextStores) (p plan) {
 			p.leave = append(p.leave, was.Name)
 		case !was.Like(is) || !next.same(was.StoreName(), is.StoreName()):
 			p.end = append(p.end, was.Name)
-			switch {
-			case !was.SameSeries(is):
+			if !was.SameSeries(is) {
 				p.moves = append(p.moves, config.Move{From: was.Name, To: was.Name})
-			case !next.same(was.StoreName(), is.StoreName()):
-				p.other = append(p.other, was.Name)
 			}
 		case slices.ContainsFunc(p.moves, func(m config.Move) bool { return m.From == was.Name }):
 			p.end = append(p.end, was.Name) // statements that were decided on must not draw from it any more
@@ -204,36 +213,38 @@ func (s *Sources) take(name string) idsource.Source {
 	return source
 }
 
-// pass sees to it that what a column gets from now on lies above what the source before gave: rows with
-// such ids may not be committed yet.
-func (s *Sources) pass(ctx context.Context, p plan, ended, fresh map[string]idsource.Source) error {
-	for _, name := range p.other {
-		segment.Follow(fresh[name], ended[name])
+// pass sees to it that what a column gets from now on lies above what the source before gave, where no row of a
+// store tells: rows with such ids may not be committed yet.
+func (s *Sources) pass(ctx context.Context, p plan, floors map[string]uint64, ended, fresh map[string]idsource.Source) error {
+	for name, next := range floors {
+		fresh[name].(*segment.PerTable).Start(next)
 	}
 	for _, m := range p.moves {
-		to, from := fresh[m.To], ended[m.From]
+		from, is := ended[m.From].(*snowflake.Snowflake)
+		if !is {
+			continue
+		}
+		first, ok := from.Above()
+		if !ok {
+			return fmt.Errorf("ids of source %s are in no order, and rows with them may not be committed yet: restart", m.From)
+		}
+		to := fresh[m.To]
 		if to == nil {
 			to = s.Named()[m.To]
 		}
-		first := segment.Gave(from)
-		if from, is := from.(*snowflake.Snowflake); is {
-			var ok bool
-			if first, ok = from.Above(); !ok {
-				return fmt.Errorf("ids of source %s are in no order, and rows with them may not be committed yet: restart", m.From)
-			}
-		}
-		if first < 2 {
-			continue
-		}
 		switch to := to.(type) {
 		case *segment.Segment:
+			if first == 0 {
+				continue
+			}
 			if err := to.Admit(ctx, "what source "+m.From+" gave before", first-1); err != nil {
 				return err
 			}
 		case *segment.PerTable:
-			if fresh[m.To] == nil || !segment.Follow(to, from) {
+			if fresh[m.To] == nil {
 				return fmt.Errorf("source %s has a series for each table, and what source %s gave to each is not known to it: restart", m.To, m.From)
 			}
+			to.Start(first)
 		}
 	}
 	return nil

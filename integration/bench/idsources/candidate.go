@@ -84,7 +84,7 @@ func newSegment(ctx context.Context) (*candidate, error) {
 func snowflakeOf(name, layout string) func(context.Context) (*candidate, error) {
 	return func(ctx context.Context) (*candidate, error) {
 		s, err := snowflake.New(snowflake.Config{
-			Name: "ids", Fences: new(fences), Layout: layout, MaxAhead: ahead, Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+			Name: "ids", Fences: &fences{fence: 1}, Layout: layout, MaxAhead: ahead, Epoch: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
 		})
 		if err != nil {
 			return nil, err

@@ -48,7 +48,7 @@ func (s *store) GiveBack(context.Context, string, uint64, uint64) (bool, error) 
 // Seal implements idsource.SegmentStore.
 func (s *store) Seal(context.Context, string, uint64) error { return nil }
 
-// fences is a FenceStore of one worker number in memory.
+// fences is a FenceStore of one worker number in memory, which was used long ago.
 type fences struct {
 	mu    sync.Mutex
 	fence uint64

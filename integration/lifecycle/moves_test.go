@@ -1,0 +1,184 @@
+package lifecycle
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"idproxy/integration/assert"
+	"idproxy/integration/harness"
+	"idproxy/integration/servers"
+)
+
+// mover moves a series from one place to another, in one process or in several, and no id may come twice. The table
+// has no rows when ids are asked for: these would be another guard.
+type mover struct {
+	t      *testing.T
+	server *servers.Server
+	dir    string
+	db     string   // of the table
+	stores []string // places of series: two databases
+	direct *sql.DB
+	seen   map[int64]bool
+}
+
+func newMover(t *testing.T, server *servers.Server) *mover {
+	m := &mover{t: t, server: server, dir: t.TempDir(), seen: map[int64]bool{}}
+	m.db, m.direct = harness.Tables(t, server, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	for range 2 {
+		m.stores = append(m.stores, fmt.Sprintf("{mysql: {dsn: %q}}", harness.StoreDSN(server, harness.Database(t, server))))
+	}
+	return m
+}
+
+// folder is a file store, where one process has its series.
+func (m *mover) folder(name string) string {
+	return fmt.Sprintf("{file: {dir: '%s'}}", filepath.Join(m.dir, name))
+}
+
+// config has one source, named ids unless it says otherwise.
+func (m *mover) config(store, segment string) string {
+	return harness.OneListener(m.server.Addr) + fmt.Sprintf("stores: {main: %s}\nsources: {ids: {segment: {store: main, step: 10, step_policy: fixed%s}}}\nrules: [{table: %s.t, column: id, source: ids}]\n",
+		store, segment, m.db)
+}
+
+// start starts a process with a configuration.
+func (m *mover) start(config string) *harness.Proxy {
+	m.t.Helper()
+	dir := assert.Of(os.MkdirTemp(m.dir, "")).Must(m.t)
+	return harness.Start(m.t, harness.Spec{Dir: dir, Config: config})
+}
+
+// restart starts a process in place of another one.
+func (m *mover) restart(p *harness.Proxy, config string) *harness.Proxy {
+	m.t.Helper()
+	assert.Must(m.t, p.Stop(time.Minute))
+	return m.start(config)
+}
+
+// takes asks for ids, and reports why there are no more.
+func (m *mover) takes(p *harness.Proxy, n int) error {
+	m.t.Helper()
+	db := harness.Open(m.t, m.server.Config(m.db), p.Addr("a"))
+	defer db.Close() //nolint:errcheck // nothing is pending
+	defer harness.MustExec(m.t, m.direct, "DELETE FROM t")
+	for range n {
+		r, err := db.Exec("INSERT INTO t (a) VALUES (1)")
+		if err != nil {
+			return err
+		}
+		id := assert.Of(r.LastInsertId()).Must(m.t)
+		assert.True(m.t, !m.seen[id], "id %d came twice", id)
+		m.seen[id] = true
+	}
+	return nil
+}
+
+// gives asks for ids that must come.
+func (m *mover) gives(p *harness.Proxy, n int) {
+	m.t.Helper()
+	assert.Must(m.t, m.takes(p, n))
+}
+
+// refuses asks for ids until none come, and what the error says.
+func (m *mover) refuses(p *harness.Proxy, want string) {
+	m.t.Helper()
+	err := m.takes(p, 100)
+	assert.MustTrue(m.t, err != nil && strings.Contains(err.Error(), "1467"), "ids go on: %v", err)
+	assert.Until(m.t, "the log says why", func() bool { return strings.Contains(p.Log(), want) }, p.Log)
+}
+
+func (m *mover) reload(p *harness.Proxy, config string) {
+	m.t.Helper()
+	from := len(p.Log())
+	assert.Must(m.t, p.Reload(config))
+	waitLog(m.t, p, from, `msg="configuration reloaded"`)
+}
+
+// TestMoves has series go on in another store, under another key or under another name, and back.
+func TestMoves(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	const sealed = "the key is sealed at"
+	for name, act := range map[string]func(m *mover){
+		"to a store, and back by a restart": func(m *mover) {
+			p := m.start(m.config(m.folder("a"), ""))
+			m.gives(p, 25)
+			m.reload(p, m.config(m.stores[0], ""))
+			m.gives(p, 25)
+			m.refuses(m.restart(p, m.config(m.folder("a"), "")), sealed)
+		},
+		"to a store and to and fro": func(m *mover) {
+			p := m.start(m.config(m.folder("a"), ""))
+			for _, store := range []string{m.stores[0], m.folder("a"), m.stores[1], m.stores[0], m.folder("a")} {
+				m.gives(p, 25)
+				m.reload(p, m.config(store, ""))
+			}
+			m.gives(p, 25)
+		},
+		"by a process that gave none": func(m *mover) {
+			p := m.start(m.config(m.folder("a"), ""))
+			m.gives(p, 25)
+			p = m.restart(p, m.config(m.folder("a"), ""))
+			m.reload(p, m.config(m.stores[0], ""))
+			m.gives(p, 25)
+		},
+		"beside a process that has the old one": func(m *mover) {
+			p, other := m.start(m.config(m.stores[0], "")), m.start(m.config(m.stores[0], ""))
+			m.gives(p, 25)
+			m.gives(other, 25)
+			m.reload(p, m.config(m.stores[1], ""))
+			m.gives(p, 25)
+			m.refuses(other, sealed)
+			m.reload(other, m.config(m.stores[1], ""))
+			m.gives(other, 25)
+			m.gives(p, 25)
+		},
+		"to a series that was used": func(m *mover) {
+			p := m.start(m.config(m.stores[0], ", key: other"))
+			m.gives(p, 3)
+			p = m.restart(p, m.config(m.stores[0], ", start: 100"))
+			m.gives(p, 25)
+			m.reload(p, m.config(m.stores[0], ", key: other"))
+			m.gives(p, 25)
+			m.refuses(m.restart(p, m.config(m.stores[0], "")), sealed)
+		},
+		"under another name": func(m *mover) {
+			p := m.start(m.config(m.stores[0], ""))
+			m.gives(p, 25)
+			m.reload(p, strings.ReplaceAll(strings.ReplaceAll(m.config(m.stores[0], ""), "source: ids", "source: renamed"), "{ids:", "{renamed:"))
+			m.gives(p, 25)
+			m.refuses(m.restart(p, m.config(m.stores[0], "")), sealed)
+		},
+		"of each table": func(m *mover) {
+			p := m.start(m.config(m.folder("a"), ", key: '{schema}.{table}'"))
+			m.gives(p, 25)
+			p = m.restart(p, m.config(m.folder("a"), ", key: '{schema}.{table}'"))
+			m.reload(p, m.config(m.stores[0], ", key: '{schema}.{table}'"))
+			m.gives(p, 25)
+			m.refuses(m.restart(p, m.config(m.folder("a"), ", key: '{schema}.{table}'")), sealed)
+		},
+		"of one, then of each table": func(m *mover) {
+			p := m.start(m.config(m.folder("a"), ""))
+			m.gives(p, 25)
+			p = m.restart(p, m.config(m.folder("a"), ""))
+			m.reload(p, m.config(m.stores[0], ", key: '{schema}.{table}'"))
+			m.gives(p, 25)
+		},
+		"by a reload that is refused in the end": func(m *mover) {
+			p := m.start(m.config(m.stores[0], ""))
+			m.gives(p, 25)
+			from := len(p.Log())
+			bad := "sources: {flake: {snowflake: {worker: 3, max_ahead: 1h}}, "
+			assert.Must(m.t, p.Reload(strings.Replace(m.config(m.stores[1], ""), "sources: {", bad, 1)))
+			waitLog(m.t, p, from, `configuration not reloaded`)
+			m.gives(p, 25)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { act(newMover(t, server)) })
+	}
+}
