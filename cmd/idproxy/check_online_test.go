@@ -105,6 +105,10 @@ var tableFindings = []struct {
 		want: "event ev inserts into the table inside the server",
 	},
 	{name: "procedure elsewhere", setup: []string{"CREATE PROCEDURE DB.p() INSERT INTO tt (a) SELECT t.a FROM t"}},
+	{
+		name: "row 0", setup: []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO DB.t VALUES (0, 1)", "SET sql_mode = DEFAULT"},
+		want: "the column holds 0, which an INSERT asks for an id with",
+	},
 	{name: "forward, strict", table: "id BIGINT PRIMARY KEY", rule: ", unsupported: forward"},
 	{
 		name: "forward, not strict", table: "id BIGINT PRIMARY KEY", rule: ", unsupported: forward", setup: []string{"SET GLOBAL sql_mode = ''"},

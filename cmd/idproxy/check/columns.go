@@ -57,6 +57,15 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	t.ids, t.max = true, column.Max
+	if !column.Text {
+		zero, err := t.HoldsZero(ctx, t.schema, t.table, column.Name)
+		if err != nil {
+			return false, err
+		}
+		if zero {
+			t.warn("the column holds 0, which an INSERT asks for an id with, unless its sql_mode has NO_AUTO_VALUE_ON_ZERO: one that means that row, such as an upsert, makes another row; take the rule off, or give that row another id")
+		}
+	}
 	if err := t.findBase(ctx, source); err != nil {
 		return false, err
 	}

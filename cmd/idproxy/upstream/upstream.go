@@ -249,6 +249,12 @@ func (t Tables) greatest(ctx context.Context, question string, column rule.Colum
 	return n, nil
 }
 
+// HoldsZero reports whether a column of numbers holds 0.
+func (t Tables) HoldsZero(ctx context.Context, schema, table, column string) (holds bool, err error) {
+	err = t.DB.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+Quote(schema)+"."+Quote(table)+" WHERE "+Quote(column)+" = 0)").Scan(&holds)
+	return holds, orLocked(err)
+}
+
 // Definition returns what a view was made with, nil for a table.
 func (t Tables) Definition(ctx context.Context, schema, table string) (text []byte, err error) {
 	rows, err := t.DB.QueryContext(ctx, "SHOW CREATE TABLE "+Quote(schema)+"."+Quote(table))
