@@ -28,7 +28,6 @@ type Store struct {
 	shared bool          // the positions are let go of after each use
 	lock   *lock         // of the positions; nil until they are used
 	keys   positions     // as in the file; nil when that is unknown
-
 }
 
 var (
