@@ -130,6 +130,10 @@ func (s *Segment) settle(f fetched, err error) bool {
 		}
 		s.failed = err
 		s.refused++
+		if sealed, ok := errors.AsType[*idsource.SealedError](err); ok { // which is an answer
+			s.waiters.fail(s.fail(idsource.Behind, sealed, ""))
+			err = nil
+		}
 		s.cfg.patience.Answered(err)
 		return true
 	case f.lo < s.least():

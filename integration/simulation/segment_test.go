@@ -22,6 +22,7 @@ type segments struct {
 	comes   bool     // an operator is on his way, and the series sealed
 	hidden  bool     // no column shows what was given
 	most    uint64   // the greatest id that was given
+	least   uint64   // where the one that noticed says that the key must be at least; 0: nobody did
 }
 
 func newSegments(w *world, p *plan) *segments {
@@ -47,6 +48,10 @@ func twoShards(w *world, p *plan) fleet {
 
 // start implements fleet. It returns what asks Admit before each column's first id.
 func (f *segments) start(p *process) program {
+	for f.awaits() {
+		_ = pause(context.Background(), time.Second)
+		p.step()
+	}
 	c := f.cfg
 	store := &client{p: p, s: f.store}
 	c.Store = store
@@ -202,12 +207,20 @@ func (f *segments) mend(p *process, err error) {
 	}
 }
 
+// awaits reports whether the store was put back, and the series is not sealed yet: a process that starts then, and meets
+// columns without rows, is none that a seal can keep from giving ids.
+func (f *segments) awaits() bool {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return f.runs != nil && f.runs.host.runs == f.runs || f.comes && !f.hidden
+}
+
 // watch waits until the series is sealed, or must be, because the process that does so was able to for a while. Then no
 // rows show what was given, that process is restarted, and all others run. The caller holds mu.
 func (f *segments) watch(p *process, unable time.Time) {
 	w := f.w
 	switch now := time.Now(); {
-	case p.host.runs != p: // a second fault
+	case p.host.runs != p, f.store.keys[key] == idsource.Position{}: // a second fault, or a store without the key: there is nothing to seal
 		f.repair()
 	case !f.store.keys[key].Sealed && now.Sub(unable) < sealedBy:
 		if p.stopped != nil || p.host.link.until.After(now) {
@@ -251,14 +264,18 @@ func (f *segments) repair() {
 	w := f.w
 	w.note("mend")
 	w.stops++
+	least := f.most + 1
+	if f.comes {
+		least = max(least, f.least) // a seal that is on its way does not hold there
+	}
 	f.lost, f.comes, f.hidden = false, false, false
+	for _, one := range w.lived { // those that are about to end, too
+		one.kill()
+	}
 	for _, h := range w.hosts {
-		if h.runs != nil {
-			h.runs.kill()
-		}
 		h.startIn(time.Minute)
 	}
-	f.store.set(key, idsource.Position{Next: max(f.store.keys[key].Next, f.most+1, slices.Max(f.columns)+1), Used: true})
+	f.store.set(key, idsource.Position{Next: max(f.store.keys[key].Next, least, slices.Max(f.columns)+1), Used: true})
 }
 
 // apply implements fleet.
@@ -298,22 +315,30 @@ func (f *segments) restore(x fault) {
 	starts := slices.ContainsFunc(w.hosts, func(h *host) bool { return h.runs == nil })
 	f.runs = nil
 	if g := f.store.newest; x.host%2 == 0 && !starts && g.p != nil && g.hi == f.store.keys[key].Next && g.p.host.runs == g.p {
-		f.runs = g.p
+		f.runs, f.least = g.p, g.hi
 	}
 	before := f.store.keys[key]
 	f.store.life++
 	f.store.back(time.Now().Add(-time.Duration(x.size)))
 	same := f.store.keys[key] == before // nothing was lost
 	f.lost = f.lost || !same
+	if same {
+		f.runs = nil
+	}
+	for _, one := range w.lived {
+		if one.host.runs != one { // it is about to end
+			one.kill()
+		}
+	}
 	for _, h := range w.hosts {
-		switch waits := f.runs != nil && !same && x.host%4 == 0; {
+		switch waits := f.runs != nil && x.host%4 == 0; {
 		case h.runs == nil, h.runs == f.runs:
 		case waits && h.runs.stopped == nil:
 			h.runs.stop(f.w.plan.lasts)
 		default:
 			h.runs.kill()
 		}
-		if f.runs == nil || same {
+		if f.runs == nil {
 			h.startIn(x.lasts)
 		}
 	}
