@@ -176,7 +176,9 @@ func TestMoves(t *testing.T) {
 			bad := "sources: {flake: {snowflake: {worker: 3, max_ahead: 1h}}, "
 			assert.Must(m.t, p.Reload(strings.Replace(m.config(m.stores[1], ""), "sources: {", bad, 1)))
 			waitLog(m.t, p, from, `configuration not reloaded`)
+			assert.Contains(m.t, "the log", p.Log(), "series moved")
 			m.gives(p, 25)
+			m.refuses(m.restart(p, m.config(m.stores[1], "")), sealed)
 		},
 	} {
 		t.Run(name, func(t *testing.T) { act(newMover(t, server)) })

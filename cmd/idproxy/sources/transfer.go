@@ -136,6 +136,7 @@ type transferring struct {
 	*Sources
 	mu     sync.Mutex
 	sealed []row
+	opened []row             // that nobody could have taken ids of before
 	floors map[string]uint64 // of sources with a series for each table: where each series begins at least
 }
 
@@ -167,11 +168,14 @@ func (t *transferring) all(ctx context.Context, list []transfer) error {
 	return nil
 }
 
-// undo opens what was sealed.
+// undo seals what was opened, and opens what was sealed.
 func (t *transferring) undo(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
 	var errs []error
+	for _, r := range t.opened {
+		errs = append(errs, r.store.Segments.Seal(ctx, r.key, math.MaxUint64))
+	}
 	for _, r := range t.sealed {
 		at, err := r.store.Segments.Position(ctx, r.key)
 		if err == nil && at.Sealed {
@@ -207,7 +211,7 @@ func (t *transferring) one(ctx context.Context, of *transfer, keys keyPair) erro
 	case before:
 		err = to.follows(ctx, next, at)
 	default:
-		err = to.open(ctx, next)
+		err = t.open(ctx, to, next)
 	}
 	if err == nil {
 		err = t.moveOn(ctx, of.is, to.key, next)
@@ -262,10 +266,15 @@ func (s *Sources) moveOn(ctx context.Context, source, key string, next uint64) e
 }
 
 // open has a row stand at next or above.
-func (r row) open(ctx context.Context, next uint64) error {
+func (t *transferring) open(ctx context.Context, r row, next uint64) error {
 	at, err := r.store.Segments.Position(ctx, r.key)
 	if err != nil {
 		return err
+	}
+	if at.Sealed || at == (idsource.Position{}) {
+		t.mu.Lock()
+		t.opened = append(t.opened, r)
+		t.mu.Unlock()
 	}
 	switch {
 	case at.Sealed:
