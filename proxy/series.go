@@ -12,7 +12,7 @@ import (
 	"idproxy/rule"
 )
 
-// idsOf returns where the ids of a rule's column come from.
+// IDsOf returns where the ids of a rule's column come from.
 func (s *session) IDsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
 	table, err := f.Series(rule.Column, t)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	// The server runs all four in one round trip and syncs its log once. The row is locked from the
+	// insertTaken is one of four statements. The server runs all four in one round trip and syncs its log once. The row is locked from the
 	// UPDATE to the COMMIT, in which nobody waits for a network. ROW_COUNT() is that of the UPDATE.
 	insertTaken = "INSERT INTO idproxy_taken (biz_tag, lo, hi, taken, taken_by) " +
 		"SELECT ?, LAST_INSERT_ID() - ?, LAST_INSERT_ID(), UTC_TIMESTAMP(6), ? FROM DUAL WHERE ROW_COUNT() = 1 " +

@@ -26,7 +26,7 @@ const (
 	createStore = "CREATE TABLE IF NOT EXISTS idproxy_store (" +
 		"name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY, " +
 		"value VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL) ENGINE=InnoDB"
-	// Where the other servers of a group were seen to stand.
+	// createMarks: where the other servers of a group were seen to stand.
 	createMarks = "CREATE TABLE IF NOT EXISTS idproxy_mark (" +
 		"biz_tag VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, " +
 		"server INT UNSIGNED NOT NULL, " +

@@ -15,10 +15,10 @@ import (
 const maxKey = 255
 
 const (
-	// A step below zero seals the row.
+	// insertKey leaves a row as it is that is sealed, which a step below zero says.
 	insertKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
 		"ON DUPLICATE KEY UPDATE max_id = IF(step < 0, max_id, GREATEST(max_id, ?))"
-	// The server remembers the value of LAST_INSERT_ID(expr) and sends it in
+	// reserve: the server remembers the value of LAST_INSERT_ID(expr) and sends it in
 	// the OK packet, so the new position comes back without a second question.
 	// The cast keeps the sum an unsigned integer: an unsigned column and a
 	// signed literal make a decimal.

@@ -31,7 +31,7 @@ const (
 		"version BIGINT NOT NULL, " +
 		"PRIMARY KEY (pool, worker)) ENGINE=InnoDB"
 
-	// A row of the one-row table is there also when there is no pool.
+	// selectPage: a row of the one-row table is there also when there is no pool.
 	selectPage = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED), p.shape, p.server, p.since, p.version, " +
 		"w.worker, w.state, w.token, w.beat, w.start, w.fence, w.label, w.version " +
 		"FROM (SELECT 1) AS one LEFT JOIN idproxy_pool AS p ON p.pool = ? LEFT JOIN idproxy_worker AS w ON w.pool = ?"
@@ -41,7 +41,7 @@ const (
 	insertPool = "INSERT IGNORE INTO idproxy_pool (pool, shape, server, since, version) VALUES (?, ?, ?, ?, 1)"
 	updatePool = "UPDATE idproxy_pool SET shape = ?, server = ?, since = ?, version = version + 1 WHERE pool = ? AND version = ?"
 
-	// The pool's version is compared as well: what was decided by it holds no
+	// updateWorker compares the pool's version as well: what was decided by it holds no
 	// longer when it changed.
 	updateWorker = "UPDATE idproxy_worker SET state = ?, token = ?, beat = ?, start = ?, fence = ?, label = ?, version = version + 1 " +
 		"WHERE pool = ? AND worker = ? AND version = ? AND EXISTS (SELECT 1 FROM idproxy_pool WHERE pool = ? AND version = ?)"

@@ -31,7 +31,7 @@ func Of(c net.Conn) Origin {
 	return Origin{client, listened}
 }
 
-// Header bytes: those of version 2 with the library's bound for what is in it, 4 KiB.
+// longest is the bytes of a header: those of version 2 with the library's bound for what is in it, 4 KiB.
 const longest = 16 + 4<<10
 
 // Read reads the header that a connection must begin with, and not a byte more. Addresses that are
