@@ -52,9 +52,10 @@ type Ask struct {
 
 // Position is where a key stands.
 type Position struct {
-	Next uint64 // the lowest id that no Reserve has taken
+	Next uint64 // the lowest id that no Reserve has taken, at least 1; 0 when there is no such key
 	Used bool   // whether anything was ever reserved; false with Next 0 when there is no such key
-	// Unset says that nobody chose Next: it is where new rows stand in the table of another system.
+	// Unset says that nobody chose Next, nor reserved anything: the key was opened at 0, or it is where new rows stand in the
+	// table of another system.
 	Unset bool
 	// Sealed says that nobody reserves until an administrator has moved the key.
 	Sealed bool
@@ -62,8 +63,8 @@ type Position struct {
 
 // SegmentStore keeps one position per key. It is safe for concurrent use, by
 // several processes where the store is shared. A key's position only moves up,
-// except by GiveBack. Of a key that is sealed Reserve and Advance answer with a *SealedError, and
-// GiveBack moves nothing.
+// except by GiveBack. Only Open makes keys: of one that does not exist Reserve and Advance answer with ErrNoKey. Of a key
+// that is sealed they answer with a *SealedError, and GiveBack moves nothing.
 type SegmentStore interface {
 	// Reserve takes a.Count ids and returns the half-open range [lo, hi). It
 	// is durable on return. After an error that is none of ErrNoKey, *FullError,
@@ -71,8 +72,11 @@ type SegmentStore interface {
 	Reserve(ctx context.Context, a Ask) (lo, hi uint64, err error)
 	// Position reads where the key stands. A key that does not exist is no error.
 	Position(ctx context.Context, key string) (Position, error)
-	// Advance creates the key if need be and moves it up to next, never down.
+	// Advance moves the key up to next, never down.
 	Advance(ctx context.Context, key string, next uint64) error
+	// Open makes a key, or opens one that is sealed, and has it stand at next or above; at 0 where the caller does not know
+	// where its ids begin.
+	Open(ctx context.Context, key string, next uint64) error
 	// GiveBack moves the key from hi down to lo if it still stands at hi, and
 	// says whether it did. The caller has issued no id of [lo, hi).
 	GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error)

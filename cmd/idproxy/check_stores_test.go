@@ -57,7 +57,7 @@ func TestCheckFolder(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	st := assert.Of(file.New(file.Config{Dir: in("store")})).Must(t)
-	assert.Must(t, errors.Join(st.Open(t.Context()), os.Mkdir(in("volume"), 0o700), os.WriteFile(in("text"), nil, 0o600)))
+	assert.Must(t, errors.Join(st.Prepare(t.Context()), os.Mkdir(in("volume"), 0o700), os.WriteFile(in("text"), nil, 0o600)))
 	for name, want := range map[string]string{
 		"store": "", "new": "", "volume/new": "",
 		"volume":   "error: store a: folder " + in("volume") + " exists and is no id store",
@@ -70,7 +70,7 @@ func TestCheckFolder(t *testing.T) {
 		assert.True(t, (got.status == statusFinding) == (want != "") && strings.Contains(got.out, want), "%s: %+v, want %q", name, got, want)
 		// serve is of the same opinion.
 		other := assert.Of(file.New(file.Config{Dir: in(name)})).Must(t)
-		err := other.Open(t.Context())
+		err := other.Prepare(t.Context())
 		assert.True(t, (err != nil) == (want != ""), "%s: the store says %v, and check %q", name, err, got.out)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"idproxy/cmd/idproxy/admin"
 	"idproxy/cmd/idproxy/initial"
 	"idproxy/config"
 	"idproxy/plural"
@@ -122,8 +124,34 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
+	if path != "-" {
+		openSeries(cmd.Context(), report, path)
+	}
 	printPlan(report, plan, next(path, login))
 	return findingIf(plan.Partial())
+}
+
+// openSeries opens the series that a new configuration names, above what all servers said, or says what is left to do.
+func openSeries(ctx context.Context, report io.Writer, path string) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		fmt.Fprintf(report, "Its series are not open yet: %v. Mend that, then: idproxy source create --all --config %s\n", err, path)
+		return
+	}
+	list, ok := admin.OpenAll(ctx, cfg, false)
+	if ok {
+		return
+	}
+	closed := map[string][]string{}
+	for _, one := range list {
+		if one.Error != "" {
+			closed[one.Error] = append(closed[one.Error], one.Source)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(closed)) {
+		fmt.Fprintf(report, "Series not open yet, of %s: %s\n", strings.Join(closed[why], ", "), why)
+	}
+	fmt.Fprintf(report, "Mend that, or run the statements below, then: idproxy source create --all --config %s\n", path)
 }
 
 // files makes the paths of certificates whole, for the configuration names them, and looks at them.

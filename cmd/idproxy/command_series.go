@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -130,13 +131,24 @@ func tunedText(d *admin.Moved) string {
 func (f *sourceFlags) create() *cobra.Command {
 	var m admin.Move
 	var tuning changeFlags
+	var all bool
 	c := &cobra.Command{
 		Use: "create SOURCE [NEXT]", Short: "Make the series of a source, or a key of a store",
 		Long: `Make a series before its first id: of a source, or with --store a key that programs ask for by its name. It begins at NEXT.
-Without NEXT a source's series begins above the greatest id of its tables, as always, and a key at 1. In the table of Leaf or tinyid nothing else makes a key.`,
-		Example: "  idproxy source create refunds --store main --step 100 --description 'refunds of the shop'",
-		Args:    usageOf(cobra.RangeArgs(1, 2)),
+Without NEXT a source's series begins above the greatest id of its tables, as always, and a key at 1.
+Nothing else makes a key in a store that the configuration names: a store that was emptied, or is another one, gives no ids. With --all the series of all sources are made that the stores do not have, and each is said to be safe, or why it is not.
+--force makes those, too, of which that cannot be known.`,
+		Example: "  idproxy source create --all\n  idproxy source create refunds --store main --step 100 --description 'refunds of the shop'",
+		Args: usageOf(func(cmd *cobra.Command, args []string) error {
+			if all {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.RangeArgs(1, 2)(cmd, args)
+		}),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if all {
+				return f.createAll(cmd, m.Force)
+			}
 			m.Source, m.Tune = args[0], tuning.change()
 			if m.Next, err = nextArg(args); err != nil {
 				return err
@@ -159,9 +171,37 @@ Without NEXT a source's series begins above the greatest id of its tables, as al
 			})
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "make the series of all sources that their stores do not have")
+	c.Flags().BoolVar(&m.Force, "force", false, "with --all: also those of which it is not known that no id was given")
 	placeFlags(c.Flags(), &m.Place)
 	tuning.on(c.Flags())
 	return c
+}
+
+// seriesOpened is what source create --all has to say.
+type seriesOpened struct {
+	Series []admin.Opened `json:"series"`
+}
+
+// createAll makes what the stores do not have.
+func (f *sourceFlags) createAll(cmd *cobra.Command, force bool) error {
+	cfg, err := f.at.load()
+	if err != nil {
+		return err
+	}
+	list, ok := admin.OpenAll(cmd.Context(), cfg, force)
+	return errors.Join(show(f.out, f.json, seriesOpened{list}, func(w io.Writer, all seriesOpened) error {
+		for _, one := range all.Series {
+			text := one.Result
+			if one.Error != "" {
+				text += ": " + one.Error
+			}
+			if _, err := fmt.Fprintf(w, "%s: key %s of store %s %s\n", one.Source, one.Key, one.Store, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}), findingIf(!ok))
 }
 
 func (f *sourceFlags) describe() *cobra.Command {

@@ -73,6 +73,8 @@ func stateOf(s *admin.Standing) string {
 		return fmt.Sprintf("worker %d, layout %s, until %s", *s.Worker, s.Layout, s.Until.Format(time.DateOnly))
 	case s.Until != nil:
 		return fmt.Sprintf("layout %s, until %s", s.Layout, s.Until.Format(time.DateOnly))
+	case s.State == "not open":
+		return "not open: idproxy source create"
 	case s.Series != nil:
 		return fmt.Sprintf("%d series", len(s.Series))
 	case s.Out():

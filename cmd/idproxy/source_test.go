@@ -38,9 +38,11 @@ func TestSourceSet(t *testing.T) {
 		assert.MustTrue(t, got.status == status, "%q: status %d, want %d: %s%s", args, got.status, status, got.out, got.err)
 		return got
 	}
+	holds(t, "list", idproxy(statusFine, "source", "list").out, "orders       0     not open: idproxy source create\n")
+	idproxy(statusFine, "source", "create", "order_id")
 	holds(t, "list", idproxy(statusFine, "source", "list").out, "never used, begins at 5, or above the greatest id of its tables if that is more\n")
 	holds(t, "list as JSON", idproxy(statusFine, "source", "list", "--json").out, `"begins": "at 5, or above`)
-	holds(t, "set", idproxy(statusFine, "source", "set", "order_id", "100").out, "moved from 0 to 100")
+	holds(t, "set", idproxy(statusFine, "source", "set", "order_id", "100").out, "moved from 1 to 100")
 	holds(t, "set", idproxy(statusFine, "source", "set", "order_id", "200", "--json").out, `"from": 100`)
 	back := idproxy(statusFinding, "source", "set", "order_id", "150").err
 	for _, word := range []string{"200", "150", "--force"} {
@@ -120,6 +122,35 @@ func TestSourceShowServerOut(t *testing.T) {
 	path = config("app:app@tcp(127.0.0.1:1)/" + names[1])
 	says(t, path, "source show ticket", statusFinding, "127.0.0.1:1", "state   not all of its servers are used")
 	says(t, path, "source show ticket --json", statusFinding, "127.0.0.1:1")
+}
+
+// TestCreateAll opens the series of a configuration, and says of each why that is safe, or what is not known.
+func TestCreateAll(t *testing.T) {
+	s := harness.MariaDB(t)
+	name, other := harness.Database(t, s), harness.Database(t, s)
+	harness.MustExec(t, harness.Open(t, s.Config(name), ""), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (500, 1)")
+	config := func(listener, store, more string) string {
+		return harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q%s}, {name: b, listen: "127.0.0.1:0", upstream: %[1]q, account: {user: app, password: app}}]
+stores: {main: {mysql: {dsn: %[3]q}}, other: {mysql: {dsn: %[4]q}}}
+sources: {order_id: {segment: {store: %[5]s, key: orders}}, each: {segment: {store: main, key: "ids_{table}"}}, free: {segment: {store: main}}}
+rules: [{table: %[6]s.t, column: id, source: order_id, listeners: [a]}, {table: %[6]s.u, column: id, source: each, listeners: [b]}]
+%[7]s`, s.Addr, listener, harness.StoreDSN(s, name), harness.StoreDSN(s, other), store, name, more))
+	}
+	const account, port = ", account: {user: app, password: app}", `ids: {redis: {listen: "127.0.0.1:0"}}`
+	idproxy := commands(t, config("", "main", port))
+	idproxy(statusFinding, "order_id: key orders of store main not opened: listener a has no account to ask for the greatest ids; --force opens it all the same", "source", "create", "--all")
+	idproxy(statusUsage, "", "source", "create", "--all", "order_id")
+	commands(t, config(account, "main", port))(statusFinding, "order_id: key orders of store main not opened: the greatest id of all servers is 500, and programs that took others by \"ids\" leave no trace; --force opens it all the same\n"+
+		"each: key ids_{table} of store main is open\nfree: key free of store main not opened: no rule fills a column of it, and programs leave no trace of the ids that they took; --force", "source", "create", "--all")
+	commands(t, config(account, "other", port))(statusFine, "order_id: key orders of store other opened: by --force: the greatest id", "source", "create", "--all", "--force")
+	idproxy = commands(t, config(account, "main", ""))
+	idproxy(statusFinding, "order_id: key orders of store main not opened: store other has it, at 501: idproxy reload,", "source", "create", "--all", "--force")
+	harness.MustExec(t, harness.Open(t, s.Config(other), ""), "DELETE FROM idproxy_segment")
+	idproxy(statusFine, `"result": "opened: above 500, the greatest id of all servers"`, "source", "create", "--all", "--json")
+	idproxy(statusFine, "501   never used, begins at 501", "source", "list")
+	harness.MustExec(t, harness.Open(t, s.Config(name), ""), "DELETE FROM idproxy_segment", "DELETE FROM t")
+	idproxy(statusFine, "order_id: key orders of store main opened: no server has an id of it\neach: key ids_{table} of store main opened: each table's series begins above the greatest ids of that table\n"+
+		"free: key free of store main opened: nothing takes ids of it yet\n", "source", "create", "--all")
 }
 
 // TestSeries makes and tunes series with commands. A proxy obeys, and the history and decode say that

@@ -29,6 +29,7 @@ do_it 'install -m 0644 -D shards.conf /etc/systemd/system/idproxy.socket.d/shard
 cd / # from here on idproxy finds its configuration in /etc/idproxy
 do_it 'idproxy check --online | tail -n 1'
 do_it 'systemctl stop idproxy.service'
+do_it 'idproxy source create --all'
 do_it 'systemctl daemon-reload'
 do_it 'systemctl --quiet enable --now idproxy.socket'
 

@@ -9,6 +9,10 @@ mariadb_server db0 127.0.0.10:3306
 mariadb_server db1 127.0.0.11:3306
 schema schema.sql db0 db1
 etcd_server 127.0.0.20
+put_for a 127.0.0.1
+
+say "The series is opened once, above the ids of all shards."
+ask a source create --all
 proxy a 127.0.0.1; a=$pid
 proxy b 127.0.0.2
 haproxy_server 127.0.0.3:3307

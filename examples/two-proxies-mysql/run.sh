@@ -8,6 +8,10 @@ export IDPROXY_PASSWORD=secret ADMIN_TOKEN=0123456789abcdef
 mariadb_server db0 127.0.0.10:3306 --innodb-flush-log-at-trx-commit=1 --sync-binlog=1
 mariadb_server db1 127.0.0.11:3306
 schema schema.sql db0 db1
+put_for a 127.0.0.1
+
+say "The series is opened once, above the ids of all shards."
+ask a source create --all
 proxy a 127.0.0.1; a=$pid
 proxy b 127.0.0.2; b=$pid
 haproxy_server 127.0.0.3:3307

@@ -358,10 +358,13 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if err != nil {
 		return idsource.Position{}, err
 	}
+	if it.revision == 0 {
+		return idsource.Position{}, nil
+	}
 	if err := restored(it, cluster); err != nil {
 		return idsource.Position{}, s.wrap(err)
 	}
-	return idsource.Position{Next: it.Next, Used: it.Used, Sealed: it.Sealed}, nil
+	return idsource.Position{Next: max(1, it.Next), Used: it.Used, Unset: it.Next == 0, Sealed: it.Sealed}, nil
 }
 
 // Advance implements idsource.SegmentStore.
@@ -374,13 +377,28 @@ func (s *Store) advance(ctx context.Context, during *term, key string, next uint
 		if err := restored(old, cluster); err != nil && next <= old.Next {
 			return value{}, s.wrap(err)
 		}
-		if old.Sealed {
+		switch {
+		case old.revision == 0:
+			return value{}, idsource.ErrNoKey
+		case old.Sealed:
 			return value{}, &idsource.SealedError{Next: old.Next}
-		}
-		if old.revision != 0 && old.Next >= next {
+		case old.Next >= next:
 			return value{}, errUnchanged
 		}
 		return value{Next: next, Used: old.Used, Ordered: old.Ordered || during != nil}, nil
+	})
+}
+
+// Open implements idsource.SegmentStore.
+func (s *Store) Open(ctx context.Context, key string, next uint64) error {
+	return s.change(ctx, key, nil, func(old item, cluster string) (value, error) {
+		if err := restored(old, cluster); err != nil && next <= old.Next {
+			return value{}, s.wrap(err)
+		}
+		if old.revision != 0 && !old.Sealed && old.Next >= next {
+			return value{}, errUnchanged
+		}
+		return value{Next: max(old.Next, next), Used: old.Used, Ordered: old.Ordered}, nil
 	})
 }
 

@@ -65,6 +65,7 @@ func create(dir string) error {
 	if err != nil {
 		return err
 	}
+	give(temp, parent)
 	files := map[string][]byte{
 		storeFile:    seal(storeKind, nil),
 		segmentsFile: positions{}.render(),
@@ -128,10 +129,11 @@ func readFile(path string) ([]byte, error) {
 // is there, and after replace returned nil the new one is.
 func replace(path string, data []byte) error {
 	temp := path + ".tmp"
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
+	give(temp, filepath.Dir(path))
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
@@ -143,6 +145,21 @@ func replace(path string, data []byte) error {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// give has what root makes in a folder belong to its owner: a command that an administrator ran must not lock the
+// service out. Where root may not do that it stays root's.
+func give(path, folder string) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	info, err := os.Stat(folder)
+	if err != nil {
+		return
+	}
+	if of, ok := info.Sys().(*syscall.Stat_t); ok && (of.Uid != 0 || of.Gid != 0) {
+		_ = os.Lchown(path, int(of.Uid), int(of.Gid))
+	}
 }
 
 func syncDir(dir string) error {
@@ -170,10 +187,11 @@ type lock struct {
 
 // acquire locks path for this process and writes the process's number into it.
 func acquire(path string) (*lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	give(path, filepath.Dir(path))
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		defer f.Close() //nolint:errcheck // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -50,9 +50,9 @@ func New(c Config) (*Store, error) {
 	return &Store{dir: dir, logger: c.Logger, turn: make(chan struct{}, 1)}, nil
 }
 
-// Open looks at the folder, and creates it when it does not exist. The other
+// Prepare looks at the folder, and creates it when it does not exist. The other
 // methods do so too; calling it at the start tells of a bad folder early.
-func (s *Store) Open(ctx context.Context) error {
+func (s *Store) Prepare(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -206,7 +206,17 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if err := s.load(ctx); err != nil {
 		return idsource.Position{}, fmt.Errorf("file store: %w", err)
 	}
-	return s.keys[key], nil
+	p, ok := s.keys[key]
+	if ok {
+		p = shown(p)
+	}
+	return p, nil
+}
+
+// shown is a position as others know it: what was opened at 0 stands at 0 in the file.
+func shown(p idsource.Position) idsource.Position {
+	p.Next, p.Unset = max(1, p.Next), p.Next == 0
+	return p
 }
 
 // Ping asks whether positions can be read and written, and changes none.
@@ -222,11 +232,22 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Advance implements idsource.SegmentStore.
 func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
-	return s.change(ctx, key, true, func(p idsource.Position, _ bool) (idsource.Position, error) {
-		if p.Sealed {
+	return s.change(ctx, key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
+		switch {
+		case !exists:
+			return p, idsource.ErrNoKey
+		case p.Sealed:
 			return p, &idsource.SealedError{Next: p.Next}
 		}
 		p.Next = max(p.Next, next)
+		return p, nil
+	})
+}
+
+// Open implements idsource.SegmentStore.
+func (s *Store) Open(ctx context.Context, key string, next uint64) error {
+	return s.change(ctx, key, true, func(p idsource.Position, _ bool) (idsource.Position, error) {
+		p.Next, p.Sealed = max(p.Next, next), false
 		return p, nil
 	})
 }
@@ -273,6 +294,9 @@ func Peek(dir string) (map[string]idsource.Position, error) {
 	keys, err := parsePositions(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for key, p := range keys {
+		keys[key] = shown(p)
 	}
 	return keys, nil
 }

@@ -32,7 +32,9 @@ func (g *Group) Look(ctx context.Context, key string) (idsource.Position, error)
 		all.Next = max(all.Next, s.Next, s.Mark)
 		all.Used = all.Used || s.Used || s.Mark > 0
 		all.Sealed = all.Sealed || s.Sealed
+		all.Unset = all.Unset || s.Unset
 	}
+	all.Unset = all.Unset && !all.Used && all.Next == 1
 	return all, nil
 }
 
@@ -41,6 +43,7 @@ type State struct {
 	Server string // its address and database
 	Next   uint64 // the lowest id it has not given, whether or not it owns that
 	Used   bool
+	Unset  bool
 	Sealed bool
 	Mark   uint64 // where others saw it stand, 0: they did not
 	Err    error  // why it is not used
@@ -74,7 +77,7 @@ func (g *Group) State(ctx context.Context, key string) ([]State, error) {
 	states := make([]State, len(g.members))
 	usable := false
 	for i, m := range g.members {
-		states[i] = State{Server: strings.TrimPrefix(m.where, "mysql store "), Next: answers[i].at.Next, Used: answers[i].at.Used, Sealed: answers[i].at.Sealed, Err: errs[i]}
+		states[i] = State{Server: strings.TrimPrefix(m.where, "mysql store "), Next: answers[i].at.Next, Used: answers[i].at.Used, Unset: answers[i].at.Unset, Sealed: answers[i].at.Sealed, Err: errs[i]}
 		usable = usable || errs[i] == nil
 	}
 	for _, a := range answers {
@@ -93,6 +96,25 @@ func (g *Group) State(ctx context.Context, key string) ([]State, error) {
 // Advance implements idsource.SegmentStore. All servers must be there: one that
 // was not would give ids below next when it is back.
 func (g *Group) Advance(ctx context.Context, key string, next uint64) error {
+	if p, err := g.Look(ctx, key); err != nil || p.Next == 0 {
+		return cmp.Or(err, idsource.ErrNoKey)
+	}
+	if err := g.onAll(ctx, insertKey, key, next); err != nil {
+		return err
+	}
+	if p, err := g.Look(ctx, key); err != nil || p.Sealed {
+		return cmp.Or(err, error(&idsource.SealedError{Next: p.Next}))
+	}
+	return nil
+}
+
+// Open implements idsource.SegmentStore. All servers must be there, as for Advance.
+func (g *Group) Open(ctx context.Context, key string, next uint64) error {
+	return g.onAll(ctx, openKey, key, next)
+}
+
+// onAll moves a key up on all servers, by insertKey or openKey.
+func (g *Group) onAll(ctx context.Context, query, key string, next uint64) error {
 	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx, true)); err != nil {
 		return err
 	}
@@ -100,13 +122,10 @@ func (g *Group) Advance(ctx context.Context, key string, next uint64) error {
 		if err := g.believe(ctx, m, m.db); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, insert(ctx, m.db, key, next)
+		return struct{}{}, insert(ctx, m.db, query, key, next)
 	})
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("all servers of a group must be there to move a key: %w", err)
-	}
-	if p, err := g.Look(ctx, key); err != nil || p.Sealed {
-		return cmp.Or(err, error(&idsource.SealedError{Next: p.Next}))
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (s *Shared) Position(ctx context.Context, key string) (idsource.Position, e
 		return idsource.Position{}, err
 	}
 	_ = s.WarnOfCrashes(ctx) // tried again at the next call
-	return idsource.Position{Next: r.next, Used: r.used, Unset: !r.used && r.next <= 1+s.say.above}, nil
+	return idsource.Position{Next: max(1, r.next), Used: r.used, Unset: !r.used && r.next <= 1+s.say.above}, nil
 }
 
 // Advance implements idsource.SegmentStore, but for keys that do not exist: a key that was written
@@ -172,6 +172,11 @@ func (s *Shared) Advance(ctx context.Context, key string, next uint64) error {
 		return s.explained(key, err)
 	}
 	return s.change(ctx, s.say.raise, key, next)
+}
+
+// Open implements idsource.SegmentStore, but for keys that do not exist: see Create.
+func (s *Shared) Open(ctx context.Context, key string, next uint64) error {
+	return s.Advance(ctx, key, next)
 }
 
 // explained says what to do about a key that is not there.

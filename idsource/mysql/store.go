@@ -15,7 +15,11 @@ import (
 const maxKey = 255
 
 const (
-	// insertKey leaves a row as it is that is sealed, which a step below zero says.
+	// openKey, raiseKey: a step below zero seals the row.
+	openKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
+		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, ?), step = ABS(step)"
+	raiseKey = "UPDATE idproxy_segment SET max_id = GREATEST(max_id, ?) WHERE biz_tag = ? AND step >= 0"
+	// insertKey leaves a row as it is that is sealed.
 	insertKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
 		"ON DUPLICATE KEY UPDATE max_id = IF(step < 0, max_id, GREATEST(max_id, ?))"
 	// reserve: the server remembers the value of LAST_INSERT_ID(expr) and sends it in
@@ -129,7 +133,7 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if fresh {
 		return idsource.Position{}, nil
 	}
-	return idsource.Position{Next: next, Used: step != 0, Sealed: step < 0}, nil
+	return idsource.Position{Next: max(1, next), Used: step != 0, Unset: next == 0, Sealed: step < 0}, nil
 }
 
 // checkTables says why the tables are not this store's to use.
@@ -144,8 +148,28 @@ func (s *Store) checkTables(ctx context.Context) error {
 	return nil
 }
 
-// Advance implements idsource.SegmentStore. It creates the tables if need be.
+// Advance implements idsource.SegmentStore.
 func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
+	if err := errors.Join(s.checkKey(key), s.checkTables(ctx)); err != nil {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, raiseKey, next, key); err != nil && !noTable(err) {
+		return s.wrap(err)
+	}
+	at, step, err := readRow(ctx, s.db, key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), noTable(err):
+		return idsource.ErrNoKey
+	case err != nil:
+		return s.wrap(err)
+	case step < 0:
+		return &idsource.SealedError{Next: at}
+	}
+	return nil
+}
+
+// Open implements idsource.SegmentStore. It creates the tables if need be.
+func (s *Store) Open(ctx context.Context, key string, next uint64) error {
 	if err := s.checkKey(key); err != nil {
 		return err
 	}
@@ -157,17 +181,10 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 		err = create(ctx, s.db)
 	}
 	if err == nil {
-		err = insert(ctx, s.db, key, next)
+		err = insert(ctx, s.db, openKey, key, next)
 	}
 	if err != nil {
 		return s.wrap(err)
-	}
-	at, step, err := readRow(ctx, s.db, key)
-	if err != nil {
-		return s.wrap(err)
-	}
-	if step < 0 {
-		return &idsource.SealedError{Next: at}
 	}
 	return nil
 }
@@ -180,12 +197,12 @@ func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
 	return nil
 }
 
-// insert creates a key, or moves it up.
-func insert(ctx context.Context, db querier, key string, next uint64) error {
-	_, err := db.ExecContext(ctx, insertKey, key, next, next)
+// insert creates a key, or moves it up, by openKey or insertKey.
+func insert(ctx context.Context, db querier, query, key string, next uint64) error {
+	_, err := db.ExecContext(ctx, query, key, next, next)
 	if noTable(err) { // someone dropped that one alone
 		if err = create(ctx, db); err == nil {
-			_, err = db.ExecContext(ctx, insertKey, key, next, next)
+			_, err = db.ExecContext(ctx, query, key, next, next)
 		}
 	}
 	return err

@@ -378,6 +378,9 @@ func (s *Source) Admit(ctx context.Context, column string, highest uint64) error
 	if err != nil {
 		return err
 	}
+	if p.Next == 0 {
+		return segment.NotOpen(&s.cfg.Segment)
+	}
 	top, fresh, err := s.begin(ctx, segment.Greatest{ID: highest, Column: column}, p)
 	if err != nil {
 		return err

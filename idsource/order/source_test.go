@@ -176,6 +176,10 @@ func (d during) Advance(_ context.Context, _ string, next uint64) error {
 
 func (d during) Seal(context.Context, string, uint64) error { return nil }
 
+func (d during) Open(ctx context.Context, key string, next uint64) error {
+	return d.Advance(ctx, key, next)
+}
+
 func (d during) GiveBack(_ context.Context, _ string, lo, hi uint64) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

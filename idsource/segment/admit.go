@@ -38,6 +38,11 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	if p.Sealed {
 		return s.fail(idsource.Behind, &idsource.SealedError{Next: p.Next}, "")
 	}
+	if p.Next == 0 {
+		if err := s.mayOpen(ctx); err != nil {
+			return err
+		}
+	}
 	floor := s.cfg.Start
 	top, fresh, err := s.begin(ctx, top, p)
 	if err != nil {
@@ -59,12 +64,48 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 		return s.behind(top, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
 	}
 	if p.Next < floor {
-		if err := s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Advance(ctx, s.cfg.Key, floor) }); err != nil {
+		move := s.cfg.Store.Advance
+		if p.Next == 0 {
+			move = s.cfg.Store.Open
+		}
+		if err := s.ask(ctx, func(ctx context.Context) error { return move(ctx, s.cfg.Key, floor) }); err != nil {
 			return err
 		}
 	}
 	s.above(top.ID)
 	return nil
+}
+
+// mayOpen says why a key that the store does not have is not made.
+func (s *Segment) mayOpen(ctx context.Context) error {
+	if s.cfg.opens == nil {
+		return NotOpen(&s.cfg)
+	}
+	var refused error
+	if err := s.ask(ctx, func(ctx context.Context) (err error) {
+		err = s.cfg.opens(ctx)
+		if answer := s.answer(err); answer != nil {
+			refused, err = answer, nil
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return refused
+}
+
+// notOpenError is an idsource.ErrNoKey that names the key.
+type notOpenError struct{ key string }
+
+func (e notOpenError) Error() string { return fmt.Sprintf("series %s is not open in its store", e.key) }
+
+// Is implements what errors.Is asks.
+func (notOpenError) Is(target error) bool { return target == idsource.ErrNoKey }
+
+// NotOpen is the error of a series that its store does not have.
+func NotOpen(c *Config) *idsource.Error {
+	return idsource.NewError(c.Name, idsource.NotReady, notOpenError{c.Key},
+		"idproxy source create --all where it never gave ids; idproxy source import --format idproxy --from OLD.yaml where it gave ids in another store or under another key")
 }
 
 // begin returns the greatest id that the column's ids have to begin above: that of the

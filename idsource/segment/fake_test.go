@@ -21,6 +21,7 @@ type faultStore struct {
 	inFlight int
 	most     int // calls of Reserve in flight at once
 	down     error
+	strict   bool          // a key that nobody made is none
 	lose     bool          // reserve, then answer with an error
 	block    chan struct{} // not nil: Reserve and Position wait until it is closed
 }
@@ -31,6 +32,14 @@ func (s *faultStore) set(change func(*faultStore)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
+}
+
+// at returns where a key stands: one that nobody made is there all the same, unless the store is strict. The caller holds mu.
+func (s *faultStore) at(key string) (p idsource.Position, ok bool) {
+	if p, ok = s.keys[key]; !ok && !s.strict {
+		return idsource.Position{Next: 1, Unset: true}, true
+	}
+	return p, ok
 }
 
 func (s *faultStore) snapshot() map[string]idsource.Position {
@@ -80,7 +89,7 @@ func (s *faultStore) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64
 	if s.down != nil {
 		return 0, 0, s.down
 	}
-	p, ok := s.keys[a.Key]
+	p, ok := s.at(a.Key)
 	if !ok {
 		return 0, 0, idsource.ErrNoKey
 	}
@@ -108,7 +117,8 @@ func (s *faultStore) Position(ctx context.Context, key string) (idsource.Positio
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.keys[key], s.down
+	p, _ := s.at(key)
+	return p, s.down
 }
 
 func (s *faultStore) Advance(_ context.Context, key string, next uint64) error {
@@ -117,11 +127,26 @@ func (s *faultStore) Advance(_ context.Context, key string, next uint64) error {
 	if s.down != nil {
 		return s.down
 	}
-	p := s.keys[key]
-	if p.Sealed {
+	p, ok := s.at(key)
+	switch {
+	case !ok:
+		return idsource.ErrNoKey
+	case p.Sealed:
 		return &idsource.SealedError{Next: p.Next}
 	}
-	p.Next = max(p.Next, next)
+	p.Next, p.Unset = max(p.Next, next), false
+	s.keys[key] = p
+	return nil
+}
+
+func (s *faultStore) Open(_ context.Context, key string, next uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil {
+		return s.down
+	}
+	p := s.keys[key]
+	p.Next, p.Unset, p.Sealed = max(1, p.Next, next), next == 0 && p.Next <= 1 && !p.Used, false
 	s.keys[key] = p
 	return nil
 }

@@ -130,8 +130,8 @@ func (s *Segment) settle(f fetched, err error) bool {
 		}
 		s.failed = err
 		s.refused++
-		if sealed, ok := errors.AsType[*idsource.SealedError](err); ok { // which is an answer
-			s.waiters.fail(s.fail(idsource.Behind, sealed, ""))
+		if answer := s.answer(err); answer != nil {
+			s.waiters.fail(answer)
 			err = nil
 		}
 		s.cfg.patience.Answered(err)
@@ -144,6 +144,17 @@ func (s *Segment) settle(f fetched, err error) bool {
 	}
 	s.loading = false
 	return false
+}
+
+// answer returns the error of a series that its store does not have, or that is sealed; nil: the store did not answer.
+func (s *Segment) answer(err error) *idsource.Error {
+	if errors.Is(err, idsource.ErrNoKey) {
+		return NotOpen(&s.cfg)
+	}
+	if sealed, ok := errors.AsType[*idsource.SealedError](err); ok {
+		return s.fail(idsource.Behind, sealed, "")
+	}
+	return nil
 }
 
 // exhausted gives the waiters what smaller ones can still have.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -110,6 +111,7 @@ func (p *PerTable) OfKey(key string) (*Segment, error) {
 	}
 	c := p.cfg
 	c.Key = key
+	c.opens = p.opens
 	s, err := New(c)
 	if err != nil {
 		return nil, err
@@ -118,6 +120,40 @@ func (p *PerTable) OfKey(key string) (*Segment, error) {
 	series[key] = s
 	p.series.Store(&series)
 	return s, nil
+}
+
+// opens has the series of a table made where the template is open.
+func (p *PerTable) opens(ctx context.Context) error {
+	at, err := Stands(ctx, p.cfg.Key, p.cfg.Store.Position, p.cfg.Keys)
+	switch {
+	case err != nil:
+		return err
+	case at.Sealed:
+		return &idsource.SealedError{Next: at.Next}
+	case at.Next == 0:
+		return idsource.ErrNoKey
+	}
+	return nil
+}
+
+// Stands returns where a key stands, by what a store says. A template that is no key is open where the store has the series of
+// a table: so a store of an earlier version has it.
+func Stands(ctx context.Context, key string, position func(context.Context, string) (idsource.Position, error), list func(context.Context) ([]string, error)) (idsource.Position, error) {
+	at, err := position(ctx, key)
+	if err != nil || at.Next > 0 || !IsTemplate(key) {
+		return at, err
+	}
+	keys, err := list(ctx)
+	if slices.ContainsFunc(keys, OfTemplate(key)) {
+		at = idsource.Position{Next: 1, Unset: true}
+	}
+	return at, err
+}
+
+// OfTemplate reports whether a key is one that a template can have made.
+func OfTemplate(template string) func(key string) bool {
+	made := regexp.MustCompile("^" + strings.NewReplacer(`\{schema\}`, ".+", `\{table\}`, ".+").Replace(regexp.QuoteMeta(template)) + "$")
+	return made.MatchString
 }
 
 func (p *PerTable) fail(k idsource.Kind, cause error, hint string) *idsource.Error {

@@ -24,12 +24,6 @@ func reserve(ctx context.Context, store idsource.SegmentStore, a idsource.Ask) (
 		if errors.Is(err, idsource.ErrNoKey) && a.High > 0 {
 			return 0, 0, &idsource.WentBackError{}
 		}
-		if errors.Is(err, idsource.ErrNoKey) {
-			if err = store.Advance(ctx, a.Key, a.Floor); err != nil {
-				return 0, 0, err
-			}
-			continue
-		}
 		if err == nil && (hi <= lo || hi-lo != a.Count || lo < a.Floor || hi-1 > a.Last) {
 			err = fmt.Errorf("the store answered with the range [%d, %d) to a request for %d ids from %d on",
 				lo, hi, a.Count, a.Floor)

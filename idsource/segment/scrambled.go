@@ -99,6 +99,9 @@ func (s *Scrambled) Admit(ctx context.Context, column string, highest uint64) er
 	if err != nil {
 		return err
 	}
+	if p.Next == 0 {
+		return NotOpen(&n.cfg)
+	}
 	told := !p.Used && p.Next > n.cfg.Start // someone moved it, who knows which numbers were used
 	switch {
 	case !fresh || told || top.ID < s.scramble.First():

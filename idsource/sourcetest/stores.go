@@ -28,7 +28,7 @@ func Tunes(t *testing.T, s TunedStore, key string) {
 		}
 	}
 	want("no key", idsource.Tuning{})
-	if err := s.Advance(ctx, key, 1); err != nil {
+	if err := s.Open(ctx, key, 1); err != nil {
 		t.Fatal(err)
 	}
 	want("a new key", idsource.Tuning{})
@@ -61,7 +61,7 @@ func Remembers(t *testing.T, s RememberingStore, key string) {
 	if all, err := s.History(ctx, key, math.MaxInt64, 10); len(all) != 0 || err != nil {
 		t.Errorf("no key: %+v, %v", all, err)
 	}
-	if err := s.Advance(ctx, key, 1); err != nil {
+	if err := s.Open(ctx, key, 1); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now().Add(-time.Minute)
@@ -213,9 +213,10 @@ func Seals(t *testing.T, s SettableStore, key string) {
 		t.Errorf("Seal of no key: %v", err)
 	}
 	at("no key", idsource.Position{})
-	if err := s.Advance(ctx, key, 1); err != nil {
+	if err := s.Open(ctx, key, 0); err != nil {
 		t.Fatal(err)
 	}
+	at("opened", idsource.Position{Next: 1, Unset: true})
 	lo, hi, err := reserve()
 	if err != nil {
 		t.Fatal(err)

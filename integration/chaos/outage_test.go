@@ -84,6 +84,9 @@ func TestOutage(t *testing.T) {
 			if tt.store == "redis" {
 				n.command(t, "worker", "--config", n.config(), "add", "4", "--new-pool")
 			}
+			if tt.store == "mysql" {
+				n.command(t, "source", "--config", n.config(), "create", "--all", "--force")
+			}
 			n.start(t)
 			pid := n.proc.PID()
 			all, away, back := suffer(t, n, name, o, tt.time < o.lasts)

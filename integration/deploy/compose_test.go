@@ -32,13 +32,15 @@ type composeSecret struct {
 }
 
 type composeService struct {
-	Image       string         `yaml:"image"`
-	Build       any            `yaml:"build"`
-	Ports       []string       `yaml:"ports"`
-	Volumes     []string       `yaml:"volumes"`
-	Secrets     []string       `yaml:"secrets"`
-	Tmpfs       []string       `yaml:"tmpfs"`
-	DependsOn   map[string]any `yaml:"depends_on"`
+	Image     string   `yaml:"image"`
+	Build     any      `yaml:"build"`
+	Ports     []string `yaml:"ports"`
+	Volumes   []string `yaml:"volumes"`
+	Secrets   []string `yaml:"secrets"`
+	Tmpfs     []string `yaml:"tmpfs"`
+	DependsOn map[string]struct {
+		Condition string `yaml:"condition"`
+	} `yaml:"depends_on"`
 	Healthcheck struct {
 		Test []string `yaml:"test"`
 	} `yaml:"healthcheck"`
@@ -65,7 +67,8 @@ func composeFaults(text string) (faults []string) {
 	}
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for name, s := range c.Services {
-		if s.Image == "" || len(s.Healthcheck.Test) < 2 || s.Healthcheck.Test[0] != "CMD" {
+		healthy := len(s.Healthcheck.Test) >= 2 && s.Healthcheck.Test[0] == "CMD"
+		if s.Image == "" || !healthy && !c.ends(name) {
 			fault("%s needs an image and a health check", name)
 		}
 		for other := range s.DependsOn {
@@ -92,6 +95,16 @@ func composeFaults(text string) (faults []string) {
 		}
 	}
 	return append(faults, composeConfigFaults(c)...)
+}
+
+// ends reports whether another service waits for the end of one.
+func (c *composeFile) ends(name string) bool {
+	for _, s := range c.Services {
+		if s.DependsOn[name].Condition == "service_completed_successfully" {
+			return true
+		}
+	}
+	return false
 }
 
 // secret is what is in the file of a secret.

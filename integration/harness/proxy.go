@@ -30,6 +30,7 @@ type Spec struct {
 	Config  string   // the configuration file's text
 	Env     []string // added to its environment
 	Dir     string   // folder of its configuration and files; default: a temporary one
+	Closed  bool     // series that are not open stay so
 	Plain   bool     // without the race detector
 	Netns   string   // network namespace; default: that of the test
 	MayFail bool     // the test ends the proxy itself: its exit status is not checked, its log is
@@ -95,6 +96,11 @@ func Launch(ctx context.Context, program string, spec Spec) (*Proxy, error) {
 	path := filepath.Join(spec.Dir, "idproxy.yaml")
 	if err := writeConfig(path, spec.Config); err != nil {
 		return nil, err
+	}
+	if !spec.Closed {
+		if err := OpenSeries(ctx, path); err != nil {
+			return nil, err
+		}
 	}
 	proc, err := process.Start(process.Spec{
 		Path: program, Args: []string{"serve", "--config", path}, Dir: spec.Dir, Env: append([]string{raceOptions}, spec.Env...),

@@ -110,7 +110,7 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 	refused("of a key that is not there", `no row for key "ordres"`)
 	p := harness.Start(t, harness.Spec{Config: config})
 	_, err := harness.Open(t, s.Config(name), p.Addr("a")).Exec("INSERT INTO t (a) VALUES (1)")
-	assert.True(t, err != nil && strings.Contains(err.Error(), "1467") && strings.Contains(p.Log(), "it has no row for key"), "INSERT: %v", err)
+	assert.True(t, err != nil && strings.Contains(err.Error(), "1467") && strings.Contains(p.Log(), "series ordres is not open in its store"), "INSERT: %v", err)
 	assert.Equal(t, "rows of leaf_alloc", harness.Count(t, direct, "SELECT COUNT(*) FROM leaf_alloc"), 1)
 }
 

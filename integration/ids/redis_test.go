@@ -68,7 +68,7 @@ ids: {redis: {listen: "127.0.0.1:0", users: {default: {password: all}, reader: {
 	// A program does not begin a series, for it would begin below the rows.
 	early := redisTo(t, proxies[0], "", "all")
 	for _, key := range []string{"order_id", "orders"} {
-		assert.Fails(t, "INCR "+key+" before the first INSERT", early.Incr(t.Context(), key).Err(), `no key "orders" yet`)
+		assert.Fails(t, "INCR "+key+" before the first INSERT", early.Incr(t.Context(), key).Err(), `where key "orders" begins is not known yet`)
 	}
 	harness.MustExec(t, harness.Open(t, s.Config(name), proxies[0].Addr("a")), "INSERT INTO t (a) VALUES (1)")
 	assert.Of(early.Incr(t.Context(), "order_id").Result()).Equal(t, "INCR behind it", 7002)

@@ -61,7 +61,7 @@ func faults(o *Objects) []string {
 		return []string{fmt.Sprintf("%d kinds of pods", len(all))}
 	}
 	p := all[0]
-	return slices.Concat(selectionFaults(o, p), serviceFaults(o, p), probeFaults(p), mountFaults(o, p), configFaults(o, p), closedFaults(p))
+	return slices.Concat(selectionFaults(o, p), serviceFaults(o, p), probeFaults(p), mountFaults(o, p), configFaults(o, p), closedFaults(p), jobFaults(o))
 }
 
 // selectionFaults: whatever chooses pods by labels must choose these, and a budget must leave some.
@@ -200,6 +200,25 @@ func writable(c core.Container, dir string) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m core.VolumeMount) bool { return !m.ReadOnly && strings.HasPrefix(dir, m.MountPath+"/") })
 }
 
+// jobFaults: a job has what its command needs, and no service, budget or set takes its pods for idproxy's.
+func jobFaults(o *Objects) (faults []string) {
+	for i := range o.Jobs {
+		p := pods{o.Jobs[i].Name, nil, &o.Jobs[i].Spec.Template, nil}
+		faults = slices.Concat(faults, mountFaults(o, p), closedFaults(p))
+		for _, s := range o.Services {
+			if p.chosenBy(s.Spec.Selector) {
+				faults = append(faults, "service "+s.Name+" chooses the pods of job "+p.name)
+			}
+		}
+		for _, name := range []string{"WORKER", "IDPROXY_PASSWORD", "ADMIN_TOKEN"} {
+			if !slices.ContainsFunc(p.idproxy().Env, func(e core.EnvVar) bool { return e.Name == name }) {
+				faults = append(faults, "job "+p.name+" has no "+name)
+			}
+		}
+	}
+	return faults
+}
+
 // closedFaults: idproxy needs no privilege.
 func closedFaults(p pods) []string {
 	s := p.idproxy().SecurityContext
@@ -262,6 +281,8 @@ func TestChartOffenders(t *testing.T) {
 		{"- {name: data, mountPath: /var/lib/idproxy}", "- {name: data, mountPath: /var/lib/idproxy/data}"},
 		{"ReadWriteOncePod", "ReadWriteMany"},
 		{"- name: WORKER", "- name: NUMBER"},
+		{"- {name: WORKER,", "- {name: NUMBER,"},
+		{"      labels: {app.kubernetes.io/name: idproxy-series,", "      labels: {app.kubernetes.io/name: idproxy,"},
 		{"configMap: {name: {{ .Release.Name }}}", "configMap: {name: proxy}"},
 		{`listen: ":{{ .port }}"`, `listen: "127.0.0.1:{{ .port }}"`},
 		{`admin: {listen: ":9307"`, `admin: {listen: "127.0.0.1:9307"`},

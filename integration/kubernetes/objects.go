@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	"sigs.k8s.io/json"
@@ -19,6 +20,7 @@ type Objects struct {
 	StatefulSets []apps.StatefulSet
 	Deployments  []apps.Deployment
 	Budgets      []policy.PodDisruptionBudget
+	Jobs         []batch.Job
 }
 
 // Parse reads documents into the types of Kubernetes. A key that a type does not have is an error.
@@ -39,6 +41,8 @@ func Parse(documents []string) (*Objects, error) {
 			err = appendTo(&o.StatefulSets, document)
 		case "apps/v1 Deployment":
 			err = appendTo(&o.Deployments, document)
+		case "batch/v1 Job":
+			err = appendTo(&o.Jobs, document)
 		case "policy/v1 PodDisruptionBudget":
 			err = appendTo(&o.Budgets, document)
 		default:

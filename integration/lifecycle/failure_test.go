@@ -143,14 +143,16 @@ func TestStoreDownFromTheStart(t *testing.T) {
 	db, storeDB := harness.Database(t, server), harness.Database(t, store)
 	direct := wireclient.Open(t, server.Addr, db)
 	direct.Must(t, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE local (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE free (a INT)")
-	assert.Must(t, store.Kill())
-	proxy := harness.StartProxy(t, harness.OneListener(server.Addr)+fmt.Sprintf(`
+	config := harness.OneListener(server.Addr) + fmt.Sprintf(`
 stores: {main: {mysql: {dsn: %q}}}
 sources: {remote: {segment: {store: main}}, near: {segment: {}}}
 rules:
   - {table: %[2]s.t, column: id, source: remote}
   - {table: %[2]s.local, column: id, source: near}
-`, store.DSN(storeDB), db))
+`, store.DSN(storeDB), db)
+	assert.Must(t, harness.OpenSeries(t.Context(), harness.WriteConfig(t, config)))
+	assert.Must(t, store.Kill())
+	proxy := harness.StartProxy(t, config)
 
 	const clients = 20
 	began := time.Now()

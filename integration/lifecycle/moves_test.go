@@ -22,6 +22,7 @@ type mover struct {
 	dir    string
 	db     string   // of the table
 	stores []string // places of series: two databases
+	kept   []string // their names
 	direct *sql.DB
 	seen   map[int64]bool
 }
@@ -30,7 +31,8 @@ func newMover(t *testing.T, server *servers.Server) *mover {
 	m := &mover{t: t, server: server, dir: t.TempDir(), seen: map[int64]bool{}}
 	m.db, m.direct = harness.Tables(t, server, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	for range 2 {
-		m.stores = append(m.stores, fmt.Sprintf("{mysql: {dsn: %q}}", harness.StoreDSN(server, harness.Database(t, server))))
+		m.kept = append(m.kept, harness.Database(t, server))
+		m.stores = append(m.stores, fmt.Sprintf("{mysql: {dsn: %q}}", harness.StoreDSN(server, m.kept[len(m.kept)-1])))
 	}
 	return m
 }
@@ -58,6 +60,29 @@ func (m *mover) restart(p *harness.Proxy, config string) *harness.Proxy {
 	m.t.Helper()
 	assert.Must(m.t, p.Stop(time.Minute))
 	return m.start(config)
+}
+
+// startClosed is start with the series that there are; restartClosed is restart with them.
+func (m *mover) startClosed(config string) *harness.Proxy {
+	m.t.Helper()
+	return harness.Start(m.t, harness.Spec{Dir: assert.Of(os.MkdirTemp(m.dir, "")).Must(m.t), Config: config, Closed: true})
+}
+
+func (m *mover) restartClosed(p *harness.Proxy, config string) *harness.Proxy {
+	m.t.Helper()
+	assert.Must(m.t, p.Stop(time.Minute))
+	return m.startClosed(config)
+}
+
+// renamed is a configuration whose source has another name.
+func (m *mover) renamed(config string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(config, "source: ids", "source: renamed"), "{ids:", "{renamed:")
+}
+
+// empty takes all that a store has.
+func (m *mover) empty(store int) {
+	m.t.Helper()
+	harness.MustExec(m.t, m.direct, "DELETE FROM "+m.kept[store]+".idproxy_segment")
 }
 
 // takes asks for ids, and reports why there are no more.
@@ -150,7 +175,7 @@ func TestMoves(t *testing.T) {
 		"under another name": func(m *mover) {
 			p := m.start(m.config(m.stores[0], ""))
 			m.gives(p, 25)
-			m.reload(p, strings.ReplaceAll(strings.ReplaceAll(m.config(m.stores[0], ""), "source: ids", "source: renamed"), "{ids:", "{renamed:"))
+			m.reload(p, m.renamed(m.config(m.stores[0], "")))
 			m.gives(p, 25)
 			m.refuses(m.restart(p, m.config(m.stores[0], "")), sealed)
 		},
@@ -162,12 +187,52 @@ func TestMoves(t *testing.T) {
 			m.gives(p, 25)
 			m.refuses(m.restart(p, m.config(m.folder("a"), ", key: '{schema}.{table}'")), sealed)
 		},
+		"of each table, and one that is new": func(m *mover) {
+			of := func(store string) string {
+				return strings.ReplaceAll(m.config(store, ", key: '{schema}.{table}'"), m.db+".t,", m.db+".*,")
+			}
+			p := m.start(of(m.folder("a")))
+			m.gives(p, 5)
+			m.reload(p, of(m.stores[0]))
+			m.gives(p, 5)
+			harness.MustExec(m.t, m.direct, "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
+			into := func(p *harness.Proxy) error {
+				db := harness.Open(m.t, m.server.Config(m.db), p.Addr("a"))
+				defer db.Close() //nolint:errcheck // nothing is pending
+				_, err := db.Exec("INSERT INTO u (a) VALUES (1)")
+				return err
+			}
+			assert.Must(m.t, into(p))
+			p = m.restart(p, of(m.folder("a")))
+			assert.Fails(m.t, "an INSERT into the new table", into(p), sealed)
+		},
 		"of one, then of each table": func(m *mover) {
 			p := m.start(m.config(m.folder("a"), ""))
 			m.gives(p, 25)
 			p = m.restart(p, m.config(m.folder("a"), ""))
 			m.reload(p, m.config(m.stores[0], ", key: '{schema}.{table}'"))
 			m.gives(p, 25)
+		},
+		"by a restart": func(m *mover) {
+			p := m.start(m.config(m.folder("a"), ""))
+			m.gives(p, 25)
+			old := p.ConfigPath
+			for _, config := range []string{m.config(m.stores[0], ""), m.config(m.folder("a"), ", key: other"), m.renamed(m.config(m.folder("a"), ""))} {
+				p = m.restartClosed(p, config)
+				m.refuses(p, "is not open in its store")
+			}
+			assert.Must(m.t, p.Stop(time.Minute))
+			assert.Must(m.t, os.WriteFile(p.ConfigPath, []byte(m.config(m.stores[0], "")), 0o600))
+			out, err := harness.Command(m.t, "source", "import", "--format", "idproxy", "--from", old, "--config", p.ConfigPath)
+			assert.Must(m.t, err, out)
+			m.gives(m.startClosed(m.config(m.stores[0], "")), 25)
+		},
+		"of a store that was emptied": func(m *mover) {
+			p := m.start(m.config(m.stores[0], ""))
+			m.gives(p, 25)
+			m.empty(0)
+			m.refuses(p, "the store went back")
+			m.refuses(m.restartClosed(p, m.config(m.stores[0], "")), "is not open in its store")
 		},
 		"by a reload that is refused in the end": func(m *mover) {
 			p := m.start(m.config(m.stores[0], ""))

@@ -27,6 +27,7 @@ var spoken = []*struct {
 	{said: "idproxy worker add N", line: "idproxy worker add 18"},
 	{said: "idproxy worker list", line: "idproxy worker list"},
 	{said: "idproxy source create", line: "idproxy source create ticket_id 77"},
+	{said: "idproxy source create --all", line: "idproxy source create --all"},
 	{said: "idproxy source create SOURCE NEXT", line: "idproxy source create invoices 77 --store main"},
 	{said: "idproxy check", line: "idproxy check"},
 	{said: "idproxy check --online", line: "idproxy check --online"},
@@ -44,6 +45,7 @@ var spoken = []*struct {
 	{said: "idproxy source set SOURCE NUMBER", line: "idproxy source set order_id 17000"},
 	{said: "idproxy source import", line: "idproxy source import --format leaf --from 'app:app@tcp(127.0.0.1:13769)/leaf'"},
 	{said: "idproxy source import --store", line: "idproxy source import --format leaf --from 'app:app@tcp(127.0.0.1:13769)/leaf' --store main"},
+	{said: "idproxy source import --format idproxy --from OLD.yaml", why: "it moves series that no process has: integration/lifecycle"},
 	{said: "idproxy source adopt", why: "it takes a server that was lost: integration/ids"},
 	{said: "idproxy decode", line: "idproxy decode order_id 1"},
 	{said: "idproxy user add", line: "idproxy user add billing --sources order_id"},
@@ -71,7 +73,7 @@ var spoken = []*struct {
 var (
 	aSpoken = regexp.MustCompile("`((?:bin/)?(?:idproxy|etcdctl|openssl|promtool) [^`]*)`")
 	// aMessage begins as a command does, and is none.
-	aMessage = regexp.MustCompile(`^idproxy (rule|does|could|broke|and|drains|0)`)
+	aMessage = regexp.MustCompile(`^idproxy (rule|source create --all where|does|could|broke|and|drains|0)`)
 )
 
 // TestSpoken runs the commands that stand in the sentences of pages.

@@ -25,6 +25,7 @@ var kinds = []*kind{
 		beats: []time.Duration{10 * time.Second}, long: 4000, think: 4, count: 40,
 		draw: slices.Concat(processFaults, linkFaults, []draw{
 			{what: "restore", weight: 20, lasts: span(time.Second, time.Minute), size: number(int64(time.Second), int64(time.Hour)), apart: time.Hour},
+			{what: "emptied", weight: 4, lasts: span(time.Second, time.Minute), apart: time.Hour},
 		}),
 	},
 	{

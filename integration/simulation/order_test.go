@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +49,9 @@ func newOrders(w *world, stand clocks) *orders {
 	r := w.chance(2)
 	f := &orders{w: w, stands: bool(stand), users: map[*process]string{}}
 	f.cluster = newCluster(w, between(r, 0, 3*time.Millisecond))
+	w.mu.Lock()
+	f.cluster.put(f.cluster.revision+1, seriesKey, position{Next: 1, Cluster: strconv.FormatUint(f.cluster.id, 16)}.text())
+	w.mu.Unlock()
 	f.cluster.before = f.writes
 	f.lines = &lines{w: w, ends: map[*process][]*end{}}
 	f.cfg = segment.Config{

@@ -95,11 +95,22 @@ func (s *positions) position(name string) (idsource.Position, error) {
 func (s *positions) advance(name string, next uint64) (bool, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if at := s.keys[name]; at.Sealed {
+	switch at := s.keys[name]; {
+	case at == idsource.Position{}:
+		return false, idsource.ErrNoKey
+	case at.Sealed:
 		return false, &idsource.SealedError{Next: at.Next}
-	} else if at.Next < next {
+	case at.Next < next:
 		s.set(name, idsource.Position{Next: next, Used: at.Used})
 	}
+	return true, nil
+}
+
+func (s *positions) open(name string, next uint64) (bool, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	at := s.keys[name]
+	s.set(name, idsource.Position{Next: max(at.Next, next), Used: at.Used})
 	return true, nil
 }
 
@@ -154,6 +165,12 @@ func (c *client) Position(ctx context.Context, name string) (idsource.Position, 
 // Advance implements idsource.SegmentStore.
 func (c *client) Advance(ctx context.Context, name string, next uint64) error {
 	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.advance(name, next) })
+	return err
+}
+
+// Open implements idsource.SegmentStore.
+func (c *client) Open(ctx context.Context, name string, next uint64) error {
+	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.open(name, next) })
 	return err
 }
 

@@ -28,7 +28,7 @@ type segments struct {
 func newSegments(w *world, p *plan) *segments {
 	r := w.chance(2)
 	f := &segments{w: w, columns: []uint64{0}}
-	f.store = &positions{node: node{w: w, waits: between(r, 0, 3*time.Millisecond)}, keys: map[string]idsource.Position{}}
+	f.store = &positions{node: node{w: w, waits: between(r, 0, 3*time.Millisecond)}, keys: map[string]idsource.Position{key: {Next: 1}}}
 	f.cfg = segment.Config{
 		Name: key, Store: nil, Step: []uint64{1, 10, 100, 1000}[r.IntN(4)], StepPolicy: segment.StepPolicy(r.IntN(3)),
 		Prefetch: []float64{0.1, 0.5, 1}[r.IntN(3)], MaxStep: 5000,
@@ -168,7 +168,7 @@ func (u *user) advance(ctx context.Context, r *rand.Rand) {
 func (u *user) failed(err error) {
 	w := u.f.w
 	switch {
-	case errors.Is(err, idsource.Behind):
+	case errors.Is(err, idsource.Behind), errors.Is(err, idsource.ErrNoKey):
 		u.f.mend(u.p, err)
 	case errors.Is(err, idsource.Exhausted), errors.Is(err, idsource.BadConfig), errors.Is(err, idsource.TooHigh):
 		w.violation("host %d: %v", u.p.host.n, err)
@@ -220,9 +220,9 @@ func (f *segments) awaits() bool {
 func (f *segments) watch(p *process, unable time.Time) {
 	w := f.w
 	switch now := time.Now(); {
-	case p.host.runs != p, f.store.keys[key] == idsource.Position{}: // a second fault, or a store without the key: there is nothing to seal
+	case p.host.runs != p: // a second fault
 		f.repair()
-	case !f.store.keys[key].Sealed && now.Sub(unable) < sealedBy:
+	case !f.shut() && now.Sub(unable) < sealedBy:
 		if p.stopped != nil || p.host.link.until.After(now) {
 			unable = now
 		}
@@ -253,6 +253,12 @@ func (f *segments) watch(p *process, unable time.Time) {
 			f.repair()
 		})
 	}
+}
+
+// shut reports whether the store gives no ids: the key is sealed, or it has none, which nobody but an administrator makes.
+func (f *segments) shut() bool {
+	at := f.store.keys[key]
+	return at.Sealed || at == idsource.Position{}
 }
 
 // sealedBy is how long a process tries to seal a series that it can reach: one try lasts five seconds.
@@ -293,7 +299,7 @@ func (f *segments) apply(x fault) bool {
 			defer w.mu.Unlock()
 			f.store.slow = 0
 		})
-	case "restore":
+	case "restore", "emptied":
 		f.restore(x)
 	default:
 		return false
@@ -319,7 +325,13 @@ func (f *segments) restore(x fault) {
 	}
 	before := f.store.keys[key]
 	f.store.life++
-	f.store.back(time.Now().Add(-time.Duration(x.size)))
+	if x.what == "emptied" {
+		clear(f.store.keys)
+		f.store.past = nil
+		w.note("emptied")
+	} else {
+		f.store.back(time.Now().Add(-time.Duration(x.size)))
+	}
 	same := f.store.keys[key] == before // nothing was lost
 	f.lost = f.lost || !same
 	if same {

@@ -242,5 +242,5 @@ func (m *Import) move(ctx context.Context, stores store.Opened, one *Imported) e
 		return nil
 	}
 	one.Result = fmt.Sprintf("moved from %d", p.Next)
-	return st.Segments.Advance(ctx, one.Key, next)
+	return st.Segments.Open(ctx, one.Key, next)
 }

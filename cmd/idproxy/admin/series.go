@@ -300,7 +300,7 @@ func Create(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 				return err
 			}
 		}
-		if err := st.Segments.Advance(ctx, s.key, m.Next); err != nil || m.Tune.empty() {
+		if err := st.Segments.Open(ctx, s.key, m.Next); err != nil || m.Tune.empty() {
 			return err
 		}
 		_, err = s.tune(ctx, st, m.Tune)

@@ -69,11 +69,11 @@ func move(ctx context.Context, st store.Store, key string, to Move) (from uint64
 	switch down := perr == nil && to.down(p); {
 	case down && !to.Force:
 		return p.Next, to.refused(key, p)
-	case down, p.Sealed:
+	case down:
 		return p.Next, st.Keys.Set(ctx, key, to.Next)
 	}
 	// A store that was restored does not say where it stands until it is moved up.
-	if err := st.Segments.Advance(ctx, key, to.Next); err != nil {
+	if err := st.Segments.Open(ctx, key, to.Next); err != nil {
 		return p.Next, err
 	}
 	now, err := st.Segments.Position(ctx, key)

@@ -22,8 +22,9 @@ type Standing struct {
 	Kind    string        `json:"kind"`
 	Store   string        `json:"store,omitempty"`
 	Key     string        `json:"key,omitempty"`
-	Next    *uint64       `json:"next,omitempty"` // the lowest id not reserved; absent: not known
-	Used    *bool         `json:"used,omitempty"` // whether any id was ever reserved
+	Next    *uint64       `json:"next,omitempty"`  // the lowest id not reserved; absent: not known
+	Used    *bool         `json:"used,omitempty"`  // whether any id was ever reserved
+	State   string        `json:"state,omitempty"` // of a segment: open, not open or sealed
 	Worker  *uint64       `json:"worker,omitempty"`
 	Layout  string        `json:"layout,omitempty"`
 	Until   *time.Time    `json:"until,omitempty"` // when a snowflake's time bits run out
@@ -61,7 +62,7 @@ func (s *Standing) begins(g *config.Segment) {
 		return
 	}
 	s.Begins = "above the greatest id of its tables"
-	if next := max(*s.Next, g.Start); *s.Next > 0 || g.StartGiven {
+	if next := max(*s.Next, g.Start); *s.Next > 1 || g.StartGiven {
 		s.Begins = fmt.Sprintf("at %d, or above the greatest id of its tables if that is more", next)
 	}
 }
@@ -116,7 +117,9 @@ func (s *Standing) segment(ctx context.Context, stores store.Opened, c *config.S
 			one.begins(g)
 			s.Series = append(s.Series, one)
 		}
-		return nil
+		at, err := segment.Stands(ctx, s.Key, position, keys)
+		s.State = stateOf(at)
+		return err
 	}
 	if group, ok := stores[c.Name].Segments.(*mysql.Group); ok && deep {
 		states, err := group.State(ctx, s.Key)
@@ -148,10 +151,20 @@ func (s *Standing) segment(ctx context.Context, stores store.Opened, c *config.S
 	return nil
 }
 
+func stateOf(p idsource.Position) string {
+	switch {
+	case p.Sealed:
+		return "sealed"
+	case p.Next == 0:
+		return "not open"
+	}
+	return "open"
+}
+
 func (s *Standing) fill(ctx context.Context, position store.AskPosition) error {
 	p, err := position(ctx, s.Key)
 	if err == nil {
-		s.Next, s.Used = &p.Next, &p.Used
+		s.Next, s.Used, s.State = &p.Next, &p.Used, stateOf(p)
 	}
 	if p.Sealed {
 		return &idsource.SealedError{Next: p.Next}

@@ -48,7 +48,7 @@ func (c *checker) sources(ctx context.Context) sourceChecks {
 // storeOf is the store that a source is asked of; "" for none.
 func storeOf(s *config.Source) string {
 	switch {
-	case s.Segment != nil && !segment.IsTemplate(s.Segment.Key):
+	case s.Segment != nil:
 		return s.Segment.Store
 	case s.Snowflake != nil:
 		return s.Snowflake.Workers
@@ -77,12 +77,15 @@ func (c *checker) store(ctx context.Context, st *config.Store, list []*sourceChe
 		}
 		s.position(ctx, st, func(ctx context.Context) (p idsource.Position, err error) {
 			err = asker.ask(ctx, func(ctx context.Context) (err error) {
-				p, err = opened.Position(ctx, st, store.KeyOf(s.source.Segment))
+				list, position, err := opened.Reader(ctx, st)
+				if err == nil {
+					p, err = segment.Stands(ctx, store.KeyOf(s.source.Segment), position, list)
+				}
 				return err
 			})
 			return p, err
 		})
-		if t := st.MySQL; t != nil && t.Table != nil && asker.silent == nil {
+		if t := st.MySQL; t != nil && t.Table != nil && asker.silent == nil && !segment.IsTemplate(s.source.Segment.Key) {
 			s.shared(ctx, c.cfg, opened, st)
 		}
 	}
@@ -129,6 +132,9 @@ func (s *sourceCheck) position(ctx context.Context, st *config.Store, ask func(c
 		s.add(s.source.Pos, LevelNote, "source %s: not checked: where it stands may be read by its owner only: %v", s.source.Name, err)
 	case err != nil:
 		s.add(s.source.Pos, LevelError, "source %s: %v", s.source.Name, err)
+	case p.Next == 0 && (st.MySQL == nil || st.MySQL.Table == nil):
+		s.add(s.source.Pos, LevelWarning, "source %s: its series %s is not open in store %s, and its INSERTs will be refused: idproxy source create --all where it never gave ids; "+
+			"idproxy source import --format idproxy --from OLD.yaml where it gave ids in another store or under another key, unless a reload brings it", s.source.Name, store.KeyOf(s.source.Segment), st.Name)
 	case p.Sealed:
 		s.add(s.source.Pos, LevelWarning, "source %s: its series is sealed at %d, and serve gives no ids of it: it was moved, or its store went back. A reload by the process that has the series elsewhere moves it here; "+
 			"else idproxy source set opens it, above every id in use", s.source.Name, p.Next)

@@ -124,8 +124,8 @@ func (b *beginning) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("where key %q stands cannot be read: %w", b.key, inside.Mark(err))
 	}
-	if !p.Used && p.Next == 0 {
-		return fmt.Errorf("the store has no key %q yet: the first INSERT makes it, above the rows of its table, idproxy source set or IDS.CREATE", b.key)
+	if !p.Used && (p.Next == 0 || p.Unset) {
+		return fmt.Errorf("where key %q begins is not known yet: the first INSERT has it begin above the rows of its table, else idproxy source set or IDS.CREATE", b.key)
 	}
 	b.sure.Store(true)
 	return nil

@@ -287,7 +287,7 @@ func (r *Registry) keysOf(st sources.Keyed, name string, has listing, before map
 		}
 	}
 	for _, key := range has.keys {
-		if all[key] != nil || scramble.Named(key) { // its numbers are no ids
+		if all[key] != nil || scramble.Named(key) || segment.IsTemplate(key) { // no ids are its numbers, or come of it
 			continue
 		}
 		k := storeKey{name, key}

@@ -2,10 +2,12 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"idproxy/cmd/idproxy/store"
+	"idproxy/idsource"
 )
 
 // reachedBelow is the next id of a shard as its counter was below last, before it was lifted.
@@ -93,7 +95,7 @@ func (m *Migration) moveOn(ctx context.Context, t *table, of *mingling) {
 	if err == nil {
 		var st store.Store
 		if st, err = m.stores.Get(m.cfg.Store(t.Store)); err == nil {
-			err = st.Segments.Advance(ctx, t.Key, next+1)
+			err = raise(ctx, st.Segments, t.Key, next+1)
 		}
 	}
 	if err != nil {
@@ -127,4 +129,13 @@ func (m *Migration) mingled(ctx context.Context) (all []Finding) {
 		}
 	}
 	return all
+}
+
+// raise has a series stand at next or above, and makes one that its store does not have.
+func raise(ctx context.Context, st idsource.SegmentStore, key string, next uint64) error {
+	err := st.Advance(ctx, key, next)
+	if errors.Is(err, idsource.ErrNoKey) {
+		err = st.Open(ctx, key, next)
+	}
+	return err
 }

@@ -16,13 +16,13 @@ import (
 func TestLastOfStore(t *testing.T) {
 	st := assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
 	t.Cleanup(func() { _ = st.Close() })
-	m := &maker{stores: map[string]store.Store{"table": {Segments: st, Last: math.MaxInt64 - 1}}}
+	m := &maker{stores: map[string]store.Store{"table": {Segments: st, Keys: st, Last: math.MaxInt64 - 1}}}
 	m.idWait.Store(int64(idsource.DefaultWait))
 	src := assert.Of(m.newSource(&config.Source{Name: "order_id", Segment: &config.Segment{Store: "table", Key: "k", Step: 10, MaxStep: 10, StepPolicy: "fixed", Prefetch: 10}}, 0)).Must(t)
 	defer src.Close(t.Context()) //nolint:errcheck // the test is over
 	series, err := src.Series("d", "t")
 	if err == nil {
-		err = st.Advance(t.Context(), "k", 1)
+		err = st.Open(t.Context(), "k", 1)
 	}
 	assert.Must(t, err)
 	for _, id := range []uint64{math.MaxInt64, math.MaxInt64 - 2} {

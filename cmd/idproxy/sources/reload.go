@@ -53,7 +53,8 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 		return nil, err
 	}
 	p := s.plan(cfg, next)
-	moves, err := s.transfers(cfg, p, next)
+	before := side{s.cfg, s.stores}
+	moves, err := transfers(before, side{cfg, next.all}, p.moves, func(source string) bool { return !slices.Contains(p.made, source) })
 	if err == nil {
 		err = ask(ctx, moves)
 	}
@@ -62,11 +63,16 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 	}
 	s.begin.Set(cfg)
 	ended := s.end(p.end)
-	t := transferring{Sources: s, floors: map[string]uint64{}}
+	t := transferring{
+		before: before, log: s.log, floors: map[string]uint64{},
+		given:  func(r row) uint64 { return s.high.of(r.store.Place).Of(r.key) },
+		moveOn: func(source, key string, next uint64) error { return s.moveOn(ctx, source, key, next) },
+	}
 	err = t.all(ctx, moves)
 	old := s.setStores(next.all)
 	var fresh map[string]idsource.Source
 	if err == nil {
+		s.openNew(ctx, before.cfg, cfg)
 		fresh, err = s.makeAll(cfg, p.made)
 	}
 	if err == nil {

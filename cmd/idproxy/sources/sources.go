@@ -124,6 +124,7 @@ func (s *Sources) open(cfg *config.Config) error {
 		}
 		s.stores[cfg.Stores[i].Name] = st
 	}
+	s.openDefault(context.Background(), cfg)
 	added, err := s.makeAll(cfg, names(cfg.Sources))
 	if err != nil {
 		return err

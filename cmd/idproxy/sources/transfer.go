@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"idproxy/cmd/idproxy/store"
@@ -41,17 +40,29 @@ type transfer struct {
 	seals    bool // nothing of the new configuration has the row before
 }
 
-// transfers lists the series whose columns get their ids from another row.
-func (s *Sources) transfers(cfg *config.Config, p plan, next *nextStores) (all []transfer, err error) {
-	var rows []row
-	for i := range cfg.Sources {
-		if r, ok := rowOf(&cfg.Sources[i], next.all); ok {
-			rows = append(rows, r)
+// side is a configuration and its stores, by name.
+type side struct {
+	cfg    *config.Config
+	stores map[string]store.Store
+}
+
+// rows lists the rows of all sources.
+func (s side) rows() (all []row) {
+	for i := range s.cfg.Sources {
+		if r, ok := rowOf(&s.cfg.Sources[i], s.stores); ok {
+			all = append(all, r)
 		}
 	}
+	return all
+}
+
+// transfers lists the series whose columns get their ids from another row: moves are those between two sources. Of sources in
+// force it is too late to say where the series of each table begin.
+func transfers(before, after side, moves []config.Move, inForce func(source string) bool) (all []transfer, err error) {
+	rows := after.rows()
 	add := func(was, is *config.Source) error {
-		from, had := rowOf(was, s.stores)
-		to, has := rowOf(is, next.all)
+		from, had := rowOf(was, before.stores)
+		to, has := rowOf(is, after.stores)
 		if !had || !has || from.is(to) || (was.Segment.Scramble == nil) != (is.Segment.Scramble == nil) {
 			return nil
 		}
@@ -59,7 +70,7 @@ func (s *Sources) transfers(cfg *config.Config, p plan, next *nextStores) (all [
 			return fmt.Errorf("source %s has another scramble.key in another store or under another key, and ids of two secrets can coincide: move it with its secret first", is.Name)
 		}
 		t := transfer{was: was.Name, is: is.Name, from: from, to: to, seals: !slices.ContainsFunc(rows, from.is)}
-		if segment.IsTemplate(to.key) && from.key != to.key && (segment.IsTemplate(from.key) || !slices.Contains(p.made, is.Name)) {
+		if segment.IsTemplate(to.key) && from.key != to.key && (segment.IsTemplate(from.key) || inForce(is.Name)) {
 			return fmt.Errorf("source %s has a series for each table, and what source %s gave to each is not known to it: restart", is.Name, was.Name)
 		}
 		if !slices.ContainsFunc(all, func(other transfer) bool { return other.from.is(from) && other.to.is(to) }) {
@@ -67,16 +78,16 @@ func (s *Sources) transfers(cfg *config.Config, p plan, next *nextStores) (all [
 		}
 		return nil
 	}
-	for i := range s.cfg.Sources {
-		was := &s.cfg.Sources[i]
-		if is := cfg.Source(was.Name); is != nil {
+	for i := range before.cfg.Sources {
+		was := &before.cfg.Sources[i]
+		if is := after.cfg.Source(was.Name); is != nil {
 			if err := add(was, is); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, m := range p.moves {
-		if err := add(s.cfg.Source(m.From), cfg.Source(m.To)); err != nil {
+	for _, m := range moves {
+		if err := add(before.cfg.Source(m.From), after.cfg.Source(m.To)); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +115,7 @@ func ask(ctx context.Context, all []transfer) error {
 	return nil
 }
 
-// keys returns the keys of a transfer: of a template those that the store has, but for those that other sources name.
+// keys returns the keys of a transfer: of a template itself and those that the store has, but for those that other sources name.
 func (t *transfer) keys(ctx context.Context, named func(row) bool) (all []keyPair, err error) {
 	many, become := segment.IsTemplate(t.from.key), segment.IsTemplate(t.to.key)
 	switch {
@@ -117,9 +128,9 @@ func (t *transfer) keys(ctx context.Context, named func(row) bool) (all []keyPai
 	if err != nil {
 		return nil, err
 	}
-	made := regexp.MustCompile("^" + strings.NewReplacer(`\{schema\}`, ".+", `\{table\}`, ".+").Replace(regexp.QuoteMeta(t.from.key)) + "$")
+	made := segment.OfTemplate(t.from.key)
 	for _, key := range there {
-		if !made.MatchString(key) || named(row{t.from.store, key}) {
+		if !made(key) || key != t.from.key && named(row{t.from.store, key}) {
 			continue
 		}
 		pair := keyPair{key, t.to.key}
@@ -131,12 +142,28 @@ func (t *transfer) keys(ctx context.Context, named func(row) bool) (all []keyPai
 	return all, nil
 }
 
-// transferring is a reload that has series go on in other rows.
+// Moved is a series that goes on in another place.
+type Moved struct {
+	Source  string `json:"source"` // of before
+	Key     string `json:"key"`
+	Store   string `json:"store"` // where it is
+	ToKey   string `json:"to_key"`
+	ToStore string `json:"to_store"`
+	Next    uint64 `json:"next"`   // where it stands
+	Sealed  bool   `json:"sealed"` // whether no process takes ids of the old one any more
+}
+
+// transferring has series go on in other rows.
 type transferring struct {
-	*Sources
+	before side
+	given  func(r row) uint64                          // up to where a series was given at least
+	moveOn func(source, key string, next uint64) error // has a source that is in force drop what it holds below
+	log    *slog.Logger
+
 	mu     sync.Mutex
 	sealed []row
-	opened []row             // that nobody could have taken ids of before
+	opened []row // that nobody could have taken ids of before
+	moved  []Moved
 	floors map[string]uint64 // of sources with a series for each table: where each series begins at least
 }
 
@@ -145,8 +172,12 @@ const keysAtOnce = 32
 
 // all makes the transfers, one after the other. After an error the caller undoes them.
 func (t *transferring) all(ctx context.Context, list []transfer) error {
+	own := t.before.rows()
 	for i := range list {
-		pairs, err := list[i].keys(ctx, t.names)
+		if err := t.complete(ctx, list[i].from); err != nil {
+			return fmt.Errorf("series of source %s: %w", list[i].was, err)
+		}
+		pairs, err := list[i].keys(ctx, func(r row) bool { return slices.ContainsFunc(own, r.is) })
 		if err == nil {
 			errs := make([]error, len(pairs))
 			var wg sync.WaitGroup
@@ -164,6 +195,22 @@ func (t *transferring) all(ctx context.Context, list []transfer) error {
 		if err != nil {
 			return fmt.Errorf("series of source %s: %w", list[i].was, err)
 		}
+	}
+	return nil
+}
+
+// complete makes a template a key that was none, in a store of an earlier version: sealed with the series of its tables, it
+// keeps tables that are new from getting one.
+func (t *transferring) complete(ctx context.Context, of row) error {
+	if !segment.IsTemplate(of.key) {
+		return nil
+	}
+	at, err := segment.Stands(ctx, of.key, of.store.Segments.Position, of.store.Keys.Keys)
+	if err != nil || at.Next == 0 {
+		return err
+	}
+	if err := of.store.Segments.Open(ctx, of.key, 0); !errors.Is(err, idsource.ErrNoKey) { // which a table of another system answers
+		return err
 	}
 	return nil
 }
@@ -199,24 +246,29 @@ func (t *transferring) one(ctx context.Context, of *transfer, keys keyPair) erro
 			return err
 		}
 	}
-	next := max(at.Next, t.high.of(from.store.Place).Of(from.key))
+	next := max(at.Next, t.given(from))
 	switch {
 	case next == 0: // it never was
 		return nil
 	case keys.to == "":
 		t.mu.Lock()
-		defer t.mu.Unlock()
 		t.floors[of.is] = max(t.floors[of.is], next)
-		return nil
+		t.mu.Unlock()
+		return t.open(ctx, of.to, 0)
 	case before:
 		err = to.follows(ctx, next, at)
+	case at.Unset:
+		err = t.open(ctx, to, 0)
 	default:
 		err = t.open(ctx, to, next)
 	}
 	if err == nil {
-		err = t.moveOn(ctx, of.is, to.key, next)
+		err = t.moveOn(of.is, to.key, next)
 	}
 	if err == nil {
+		t.mu.Lock()
+		t.moved = append(t.moved, Moved{of.was, from.key, from.store.Place, to.key, to.store.Place, next, of.seals})
+		t.mu.Unlock()
 		t.log.Info("series moved", "source", of.was, "key", from.key, "store", from.store.Place, "to.key", to.key, "to.store", to.store.Place, "next", next, "sealed", of.seals)
 	}
 	return err
@@ -271,26 +323,10 @@ func (t *transferring) open(ctx context.Context, r row, next uint64) error {
 	if err != nil {
 		return err
 	}
-	if at.Sealed || at == (idsource.Position{}) {
+	if at.Sealed || at.Next == 0 {
 		t.mu.Lock()
 		t.opened = append(t.opened, r)
 		t.mu.Unlock()
 	}
-	switch {
-	case at.Sealed:
-		return r.store.Keys.Set(ctx, r.key, max(next, at.Next))
-	case at.Next >= next:
-		return nil
-	}
-	return r.store.Segments.Advance(ctx, r.key, next)
-}
-
-// names reports whether a source in force has a row as its own, by its key.
-func (s *Sources) names(r row) bool {
-	for i := range s.cfg.Sources {
-		if own, ok := rowOf(&s.cfg.Sources[i], s.stores); ok && own.is(r) {
-			return true
-		}
-	}
-	return false
+	return r.store.Segments.Open(ctx, r.key, next)
 }

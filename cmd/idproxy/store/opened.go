@@ -7,14 +7,13 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/file"
+	"idproxy/idsource/segment"
 )
 
 // AskTime bounds what a command asks of one store.
@@ -73,13 +72,9 @@ func (o Opened) Position(ctx context.Context, c *config.Store, key string) (idso
 
 // Matching returns the keys that a template can have made.
 func Matching(template string, keys []string) (found []string) {
-	pattern := regexp.QuoteMeta(template)
-	for _, word := range []string{`\{schema\}`, `\{table\}`} {
-		pattern = strings.ReplaceAll(pattern, word, ".+")
-	}
-	expr := regexp.MustCompile("^" + pattern + "$")
+	made := segment.OfTemplate(template)
 	for _, key := range keys {
-		if expr.MatchString(key) {
+		if made(key) {
 			found = append(found, key)
 		}
 	}

@@ -45,6 +45,11 @@ func (s *store) Advance(_ context.Context, _ string, next uint64) error {
 // GiveBack implements idsource.SegmentStore.
 func (s *store) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
 
+// Open implements idsource.SegmentStore.
+func (s *store) Open(ctx context.Context, key string, next uint64) error {
+	return s.Advance(ctx, key, next)
+}
+
 // Seal implements idsource.SegmentStore.
 func (s *store) Seal(context.Context, string, uint64) error { return nil }
 

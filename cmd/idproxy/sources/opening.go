@@ -1,0 +1,56 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"idproxy/config"
+)
+
+// openDefault opens the series of the store that needs no configuration, where its folder does not exist yet: nobody can have
+// been given ids of it. Of any other store an administrator opens them.
+func (s *Sources) openDefault(ctx context.Context, cfg *config.Config) {
+	st := cfg.Store(config.DefaultStore)
+	if st == nil {
+		return
+	}
+	if _, err := os.Stat(st.File.Dir); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	for i := range cfg.Sources {
+		if source := &cfg.Sources[i]; source.StoreName() == config.DefaultStore {
+			s.openSeries(ctx, source)
+		}
+	}
+}
+
+// openNew opens the series of sources that another configuration did not have: nothing preceded them.
+func (s *Sources) openNew(ctx context.Context, before, now *config.Config) {
+	for i := range now.Sources {
+		if source := &now.Sources[i]; before.Source(source.Name) == nil {
+			s.openSeries(ctx, source)
+		}
+	}
+}
+
+// openSeries opens the series of a source that never gave ids.
+func (s *Sources) openSeries(ctx context.Context, source *config.Source) {
+	r, ok := rowOf(source, s.stores)
+	if !ok {
+		return
+	}
+	at, err := r.store.Segments.Position(ctx, r.key)
+	if err == nil && at.Next > 0 {
+		return
+	}
+	if err == nil {
+		err = r.store.Segments.Open(ctx, r.key, 0)
+	}
+	if err != nil {
+		s.log.Warn("series not opened", "source", source.Name, "key", r.key, "error.message", err)
+		return
+	}
+	s.log.Info("series opened", "source", source.Name, "key", r.key)
+}
