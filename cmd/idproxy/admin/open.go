@@ -134,7 +134,7 @@ func (o *opener) first(ctx context.Context, source *config.Source, key string) (
 	case len(shards) == 1 && shards[0].Account == nil:
 		return next, "", fmt.Errorf("listener %s has no account to ask for the greatest ids", shards[0].Name())
 	}
-	top, err := o.census.Of(source.Name)(ctx, segment.Beginning{Key: source.Segment.Key})
+	top, err := o.census.Of(source.Name, census.Store{})(ctx, segment.Beginning{Key: source.Segment.Key})
 	if err != nil {
 		return next, "", err
 	}

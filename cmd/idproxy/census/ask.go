@@ -24,7 +24,7 @@ func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) 
 	wg.Wait()
 	all := found{greatest: map[series]segment.Greatest{}}
 	for _, part := range parts {
-		all.unasked = append(all.unasked, part.unasked...)
+		all.unasked, all.renamed = append(all.unasked, part.unasked...), append(all.renamed, part.renamed...)
 		for k, g := range part.greatest {
 			all.raise(k, g)
 		}
@@ -42,7 +42,7 @@ func (s *Shard) ask(ctx context.Context) found {
 	}
 	for _, u := range servers {
 		one := s.askServer(ctx, u)
-		out.unasked = append(out.unasked, one.unasked...)
+		out.unasked, out.renamed = append(out.unasked, one.unasked...), append(out.renamed, one.renamed...)
 		for k, g := range one.greatest {
 			out.raise(k, g)
 		}
@@ -63,6 +63,9 @@ func (s *Shard) askServer(ctx context.Context, u *upstream.Server) found {
 	a := &asker{Shard: s, u: u, seen: map[filledColumn]bool{}, out: found{greatest: map[series]segment.Greatest{}}}
 	defer u.Close()
 	tables, err := s.list(ctx, u)
+	if err == nil {
+		a.out.renamed, err = a.renamed(ctx, tables)
+	}
 	if err != nil {
 		a.out.unasked = []*unasked{{shard: s, err: err}}
 		return a.out

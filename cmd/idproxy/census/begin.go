@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/segment"
 	"idproxy/pattern"
 	"idproxy/proxy"
@@ -115,17 +116,29 @@ func (b *Beginner) Close() {
 	b.wg.Wait()
 }
 
+// Store is what a store of series says of its keys.
+type Store struct {
+	Keys     func(ctx context.Context) ([]string, error)
+	Position func(ctx context.Context, key string) (idsource.Position, error)
+}
+
 // Of returns what a source asks before the first id of a series.
-func (b *Beginner) Of(source string) segment.Begin {
+func (b *Beginner) Of(source string, st Store) segment.Begin {
 	return func(ctx context.Context, at segment.Beginning) (segment.Greatest, error) {
-		return b.begin(ctx, source, at)
+		return b.begin(ctx, source, st, at)
 	}
 }
 
-func (b *Beginner) begin(ctx context.Context, name string, at segment.Beginning) (segment.Greatest, error) {
+func (b *Beginner) begin(ctx context.Context, name string, st Store, at segment.Beginning) (segment.Greatest, error) {
 	cfg, of := b.cfg.Load(), series{name, at.Key}
 	source := cfg.Source(name)
 	c := &census{cfg: cfg, source: source, key: at.Key}
+	if !at.Used && segment.IsTemplate(source.Segment.Key) {
+		var err error
+		if c.others, err = st.Keys(ctx); err != nil {
+			return segment.Greatest{}, err
+		}
+	}
 	if at.Used {
 		b.mu.Lock()
 		joined := b.joined
@@ -154,9 +167,13 @@ func (b *Beginner) begin(ctx context.Context, name string, at segment.Beginning)
 		return segment.Greatest{}, fmt.Errorf("no answer yet from %s; %s", run.missing(), wayOut(of, source))
 	}
 	if b.cfg.Load() != cfg { // there are other rules since
-		return b.begin(ctx, name, at)
+		return b.begin(ctx, name, st, at)
 	}
-	return b.above(&run.found, of, source, at)
+	top, err := b.above(&run.found, of, source, at)
+	if err != nil {
+		return top, err
+	}
+	return b.aboveRenamed(ctx, &run.found, of, st, top)
 }
 
 // above returns the greatest id that a census has found for a series, or why the series cannot
@@ -175,6 +192,22 @@ func (b *Beginner) above(found *found, of series, source *config.Source, at segm
 	}
 	top := found.greatest[of]
 	top.Column = cmp.Or(top.Column, at.Column)
+	return top, nil
+}
+
+// aboveRenamed returns the greatest id, or that of a series whose table may be the one that is to have its first id: another server
+// has it under the name of before, and its rows come here when it is renamed there.
+func (b *Beginner) aboveRenamed(ctx context.Context, found *found, of series, st Store, top segment.Greatest) (segment.Greatest, error) {
+	for _, key := range found.renamed {
+		at, err := st.Position(ctx, key)
+		if err != nil {
+			return top, err
+		}
+		if at.Used && at.Next > top.ID+1 {
+			top = segment.Greatest{ID: at.Next - 1, Column: fmt.Sprintf("series %s, whose table a server with the new one does not have,", key)}
+			b.log.Info("a series begins above that of a table which may have been renamed", "source", of.source, "key", of.key, "renamed.key", key, "next", at.Next)
+		}
+	}
 	return top, nil
 }
 

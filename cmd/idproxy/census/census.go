@@ -26,13 +26,15 @@ type series struct{ source, key string }
 type census struct {
 	cfg    *config.Config
 	source *config.Source
-	key    string // this series only; empty: all
+	key    string   // this series only; empty: all
+	others []string // keys of the store: of those whose tables are not there the census tells
 }
 
 // found is what a census came to know.
 type found struct {
 	greatest map[series]segment.Greatest
 	unasked  []*unasked
+	renamed  []string // keys whose tables a server does not have that has the table of the series
 }
 
 // unasked is what could not be asked, or what no series can begin above.

@@ -3,6 +3,8 @@ package census
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 
 	"idproxy/cmd/idproxy/upstream"
@@ -115,6 +117,34 @@ func (a *asker) seriesOf(t tableName) series {
 // counts reports whether the census is of the series of a table.
 func (a *asker) counts(t tableName) bool {
 	return a.census.key == "" || a.seriesOf(t).key == a.census.key
+}
+
+// renamed lists the other keys of the template whose tables the server does not have, where it has the table of the series: of
+// the table's schema, where the template names that.
+func (a *asker) renamed(ctx context.Context, tables []filledTable) (keys []string, err error) {
+	template := a.census.source.Segment.Key
+	i := slices.IndexFunc(tables, func(t filledTable) bool { return !t.view && a.counts(t.tableName) })
+	if i < 0 || len(a.census.others) == 0 {
+		return nil, nil
+	}
+	made := segment.OfTemplate(segment.KeyOf(template, tables[i].schema, "{table}"))
+	for _, key := range a.census.others {
+		if key != a.census.key && key != template && made(key) {
+			keys = append(keys, key)
+		}
+	}
+	if keys == nil {
+		return nil, nil
+	}
+	query, args := "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES", []any(nil)
+	if strings.Contains(template, "{schema}") {
+		query, args = query+" WHERE TABLE_SCHEMA = ?", []any{tables[i].schema}
+	}
+	err = a.u.Each(ctx, query, func(row []string) {
+		there := segment.KeyOf(template, row[0], row[1])
+		keys = slices.DeleteFunc(keys, func(key string) bool { return key == there })
+	}, args...)
+	return keys, err
 }
 
 // behind follows a column of a view to its table, whose series it is filled from. ok is false when

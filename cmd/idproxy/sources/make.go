@@ -65,7 +65,7 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: policy, Rows: steps,
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.Most, Wait: m.wait,
-		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name), Keys: st.Keys.Keys, Logger: m.log,
+		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name, census.Store{Keys: st.Keys.Keys, Position: st.Segments.Position}), Keys: st.Keys.Keys, Logger: m.log,
 	}
 	for _, last := range []uint64{st.Last, g.Last} {
 		if last > 0 {
