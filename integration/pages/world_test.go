@@ -268,6 +268,9 @@ func (s *scene) serve(file string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.bash("idproxy source create --all --config " + file + " || true"); err != nil { // what it cannot open is refused
+		return err
+	}
 	p, err := process.Start(process.Spec{
 		Path: program(), Args: []string{"serve", "--config", file}, Dir: s.dir, Log: filepath.Join(s.t.TempDir(), "idproxy.log"),
 	})

@@ -80,7 +80,7 @@ func move(ctx context.Context, st store.Store, key string, to Move) (from uint64
 	if err != nil {
 		return p.Next, err
 	}
-	if now.Next > to.Next { // a process that is running was faster
+	if now.Next > to.Next && !p.Sealed { // a process that is running was faster; one that waited for the key to be opened may be
 		return now.Next, fmt.Errorf("key %s stands at %d already", key, now.Next)
 	}
 	return p.Next, nil

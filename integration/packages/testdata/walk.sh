@@ -87,6 +87,8 @@ sources: {b: {segment: {store: local, start: 900000000}}}
 rules: [{table: shop.b, column: id, source: b}]
 END
 mariadb -e 'CREATE TABLE shop.b (id BIGINT PRIMARY KEY, v INT)'
+install -d -m 0700 -o idproxy -g idproxy /var/lib/idproxy-b
+idproxy source create --all --force --config /etc/idproxy-b/idproxy.yaml
 systemctl start idproxy@b
 want "an id of the second" "$(mariadb -h 127.0.0.1 -P 3317 -uapp -papp -N shop -e 'INSERT INTO b (v) VALUES (1); SELECT id FROM b')" 900000000
 idproxy status --config /etc/idproxy-b/idproxy.yaml
