@@ -151,6 +151,14 @@ rules: [{table: %[6]s.t, column: id, source: order_id, listeners: [a]}, {table: 
 	harness.MustExec(t, harness.Open(t, s.Config(name), ""), "DELETE FROM idproxy_segment", "DELETE FROM t")
 	idproxy(statusFine, "order_id: key orders of store main opened: no server has an id of it\neach: key ids_{table} of store main opened: each table's series begins above the greatest ids of that table\n"+
 		"free: key free of store main opened: nothing takes ids of it yet\n", "source", "create", "--all")
+
+	scrambles := func(id uint64) func(int, string, ...string) string {
+		harness.MustExec(t, harness.Open(t, s.Config(name), ""), "DELETE FROM idproxy_segment", fmt.Sprintf("REPLACE INTO t VALUES (%d, 1)", id))
+		text := assert.Of(os.ReadFile(config(account, "main", ""))).Must(t)
+		return commands(t, harness.WriteConfig(t, strings.Replace(string(text), "key: orders", `key: orders, scramble: {key: "00112233445566778899aabbccddeeff"}`, 1)))
+	}
+	scrambles(500)(statusFine, "opened: its ids lie above 500, the greatest id of all servers", "source", "create", "--all")
+	scrambles(1<<62)(statusFinding, "not opened: "+name+".t.id of listener a holds 4611686018427387904, which may be one of its ids; --force", "source", "create", "--all")
 }
 
 // TestSeries makes and tunes series with commands. A proxy obeys, and the history and decode say that

@@ -61,11 +61,7 @@ func (o *opener) open(ctx context.Context, source *config.Source, one *Opened) e
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	c := o.cfg.Store(source.Segment.Store)
-	list, position, err := o.stores.Reader(ctx, c)
-	if err != nil {
-		return err
-	}
-	at, err := segment.Stands(ctx, one.Key, position, list)
+	at, err := o.stands(ctx, c, one.Key)
 	if err != nil {
 		return err
 	}
@@ -100,6 +96,15 @@ func (o *opener) open(ctx context.Context, source *config.Source, one *Opened) e
 	return st.Segments.Open(ctx, one.Key, next)
 }
 
+// stands returns where a key stands, or a template; also in a file store that a process has.
+func (o *opener) stands(ctx context.Context, c *config.Store, key string) (idsource.Position, error) {
+	list, position, err := o.stores.Reader(ctx, c)
+	if err != nil {
+		return idsource.Position{}, err
+	}
+	return segment.Stands(ctx, key, position, list)
+}
+
 // elsewhere says which other store of the configuration has the key: the series would begin again.
 func (o *opener) elsewhere(ctx context.Context, source *config.Source, key string) error {
 	for i := range o.cfg.Stores {
@@ -107,7 +112,7 @@ func (o *opener) elsewhere(ctx context.Context, source *config.Source, key strin
 		if c.Name == source.Segment.Store || !c.Kind().Segments {
 			continue
 		}
-		at, err := o.stores.Position(ctx, c, key)
+		at, err := o.stands(ctx, c, key)
 		if err != nil {
 			return fmt.Errorf("store %s does not say whether it has the series: %w", c.Name, err)
 		}
@@ -138,12 +143,23 @@ func (o *opener) first(ctx context.Context, source *config.Source, key string) (
 	if err != nil {
 		return next, "", err
 	}
-	next = max(next, top.ID+1)
+	hidden, err := store.Scramble(source.Segment)
+	if err != nil {
+		return next, "", err
+	}
+	if hidden == nil { // else it begins with a number, and not with an id
+		next = max(next, top.ID+1)
+	}
 	switch {
+	case hidden != nil && top.ID >= hidden.First():
+		return next, "", fmt.Errorf("%s holds %d, which may be one of its ids", top.Column, top.ID)
 	case top.ID == 0:
 		return next, "no server has an id of it", nil
 	case o.cfg.IDs != nil:
 		return next, "", fmt.Errorf("the greatest id of all servers is %d, and programs that took others by \"ids\" leave no trace", top.ID)
+	}
+	if hidden != nil {
+		return next, fmt.Sprintf("its ids lie above %d, the greatest id of all servers", top.ID), nil
 	}
 	return next, fmt.Sprintf("above %d, the greatest id of all servers", top.ID), nil
 }

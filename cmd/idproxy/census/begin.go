@@ -133,7 +133,7 @@ func (b *Beginner) begin(ctx context.Context, name string, st Store, at segment.
 	cfg, of := b.cfg.Load(), series{name, at.Key}
 	source := cfg.Source(name)
 	c := &census{cfg: cfg, source: source, key: at.Key}
-	if !at.Used && segment.IsTemplate(source.Segment.Key) {
+	if !at.Used && !at.Told && segment.IsTemplate(source.Segment.Key) { // who said where it begins knows of a rename
 		var err error
 		if c.others, err = st.Keys(ctx); err != nil {
 			return segment.Greatest{}, err

@@ -224,13 +224,18 @@ func (t *transferring) undo(ctx context.Context) error {
 		errs = append(errs, r.store.Segments.Seal(ctx, r.key, math.MaxUint64))
 	}
 	for _, r := range t.sealed {
-		at, err := r.store.Segments.Position(ctx, r.key)
-		if err == nil && at.Sealed {
-			err = r.store.Keys.Set(ctx, r.key, at.Next)
-		}
-		errs = append(errs, err)
+		errs = append(errs, reopen(ctx, r))
 	}
 	return errors.Join(errs...)
+}
+
+// reopen opens a row that was sealed, where it stands.
+func reopen(ctx context.Context, r row) error {
+	at, err := r.store.Segments.Position(ctx, r.key)
+	if err == nil && at.Sealed {
+		err = r.store.Segments.Open(ctx, r.key, 0)
+	}
+	return err
 }
 
 // one transfers the series of a key.
