@@ -91,10 +91,11 @@ func texts(changes []config.Change) []string {
 // reload prepares whatever may fail: listeners with their files and sockets, then stores and sources.
 // Behind that nothing can, and settings and listeners change in one moment.
 func (p *Program) reload() ([]config.Change, error) {
-	if !p.upgrading.TryLock() {
+	end, ok := p.change()
+	if !ok {
 		return nil, errors.New("an upgrade is under way: try again when it is over")
 	}
-	defer p.upgrading.Unlock()
+	defer end()
 	if p.next != nil {
 		return nil, fmt.Errorf("process %d serves in place of this one: ask that", p.next.PID)
 	}

@@ -21,7 +21,9 @@ type succession struct {
 	p     *Program
 	start *handover.Start
 
-	upgrading sync.Mutex      // held while a successor comes up
+	changing sync.Mutex // held while a successor comes up, or during a reload
+	mu       sync.Mutex // guards what follows, and is held with it
+
 	life      context.Context // of the program; nil until it has come up
 	next      *handover.Successor
 	succeeded chan struct{} // closed once a successor serves
@@ -63,9 +65,9 @@ func (s *succession) comeUp(ctx context.Context) {
 	if s.start.Succeeds() {
 		s.awaitSources(ctx)
 	}
-	s.upgrading.Lock()
+	s.mu.Lock()
 	s.life = ctx
-	s.upgrading.Unlock()
+	s.mu.Unlock()
 	for _, address := range s.start.Ready() {
 		s.p.log.Warn("a socket of systemd is of no listener", "listen", address)
 	}
@@ -81,22 +83,31 @@ func (s *succession) outlive() {
 		s.p.log.Warn("it is not known whether the predecessor lives", "error.message", err)
 		return // to share goes on being right
 	}
-	s.upgrading.Lock()
-	defer s.upgrading.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.next == nil {
 		s.p.sources.Share(false)
 		s.p.log.Info("the predecessor has ended")
 	}
 }
 
+// change begins an upgrade or a reload, unless one is under way. What else has mu is over in a moment, and is waited for.
+func (s *succession) change() (end func(), ok bool) {
+	if !s.changing.TryLock() {
+		return nil, false
+	}
+	s.mu.Lock()
+	return func() { s.mu.Unlock(); s.changing.Unlock() }, true
+}
+
 // Upgrade has a successor serve in place of the program, which ends when its sessions have. On an
 // error nothing has changed.
 func (s *succession) Upgrade() error {
-	if !s.upgrading.TryLock() {
-		return errors.New("an upgrade or a reload is under way: try again when it is over")
+	next, err := (*handover.Successor)(nil), errors.New("an upgrade or a reload is under way: try again when it is over")
+	if end, ok := s.change(); ok {
+		defer end()
+		next, err = s.succeed()
 	}
-	defer s.upgrading.Unlock()
-	next, err := s.succeed()
 	if err != nil {
 		s.p.log.Error("not upgraded, this process goes on", "error.message", err)
 		return err
@@ -139,9 +150,9 @@ func mayTakeOver(inForce *config.Config) error {
 func (s *succession) handOver(ctx context.Context, end func()) {
 	select {
 	case <-ctx.Done():
-		s.upgrading.Lock() // a successor may just have come up
+		s.mu.Lock() // a successor may just have come up
 		next := s.next
-		s.upgrading.Unlock()
+		s.mu.Unlock()
 		if next == nil {
 			s.p.notify(daemon.SdNotifyStopping)
 			return

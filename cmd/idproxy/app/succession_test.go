@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -57,4 +58,22 @@ func TestMayTakeOver(t *testing.T) {
 		err := mayTakeOver(inForce)
 		assert.True(t, (err == nil) == (tt.want == "") && (err == nil || strings.Contains(err.Error(), tt.want)), "%s: %v, want %q", tt.file, err, tt.want)
 	}
+}
+
+// TestUpgradeAtTheEndOfThePredecessor: what the end of a predecessor changes is over in a moment, and an upgrade waits for it. One
+// that is under way refuses another, and the log says so: a signal has no other answer.
+func TestUpgradeAtTheEndOfThePredecessor(t *testing.T) {
+	var log strings.Builder
+	p := New(&config.Config{Log: config.Log{Level: "info"}}, &log)
+	p.mu.Lock() // as when the predecessor ends
+	upgraded := make(chan error)
+	go func() { upgraded <- p.Upgrade() }()
+	for p.changing.TryLock() {
+		p.changing.Unlock()
+		runtime.Gosched()
+	}
+	assert.Fails(t, "another upgrade", p.Upgrade(), "an upgrade or a reload is under way")
+	assert.Contains(t, "the log", log.String(), "an upgrade or a reload is under way")
+	p.mu.Unlock()
+	assert.Fails(t, "an upgrade", <-upgraded, "it has not come up itself")
 }
