@@ -121,7 +121,7 @@ func (s *session) loggedIn() {
 }
 
 // leave ends the session if it is to depart, and may now: a command that comes later is
-// not sent. A reply stops being pending before the client has all of it, so
+// not sent, and one that is there is answered first. A reply stops being pending before the client has all of it, so
 // whoever writes to the client is waited for.
 func (s *session) leave() bool {
 	when := departure(s.departs.Load())
@@ -130,7 +130,10 @@ func (s *session) leave() bool {
 	}
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
-	if when == betweenCommands {
+	switch {
+	case loop.Unread(s.client):
+		return false
+	case when == betweenCommands:
 		return s.c.Abandon()
 	}
 	return s.c.Leave()

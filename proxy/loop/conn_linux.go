@@ -179,6 +179,12 @@ const ErrNotNow = syscall.EAGAIN
 // TryRead reads what is there. It returns io.EOF at the end, and ErrNotNow.
 func (c *Conn) TryRead(b []byte) (int, error) { return read(c.fd, b) }
 
+func (c *Conn) unread() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fd >= 0 && waiting(c.fd)
+}
+
 // ReadBy is Read for a lane.
 func (c *Conn) ReadBy(by *Lane, b []byte) (int, error) {
 	for {

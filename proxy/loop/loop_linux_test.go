@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -308,4 +309,28 @@ func TestTake(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	assert.Of(newLoop(t).Take(a, nil)).Fails(t, "a pipe in memory was taken", "")
+}
+
+// TestUnread: what has come is seen, and is still there to be read, whatever the connection is.
+func TestUnread(t *testing.T) {
+	l := newLoop(t)
+	for name, of := range map[string]func(ours net.Conn) (c, under net.Conn){
+		"of the system": func(ours net.Conn) (c, under net.Conn) { return ours, ours },
+		"below TLS":     func(ours net.Conn) (c, under net.Conn) { return tls.Server(ours, nil), ours },
+		"of a loop": func(ours net.Conn) (c, under net.Conn) {
+			taken := assert.Of(l.Take(ours, nil)).Must(t) // it is not started
+			t.Cleanup(taken.Free)
+			return taken, taken
+		},
+	} {
+		ours, theirs := pair(t)
+		c, under := of(ours)
+		assert.True(t, !Unread(c), "%s: there is something before anything came", name)
+		assert.Of(theirs.Write([]byte("x"))).NoError(t)
+		assert.Until(t, name+": something has come", func() bool { return Unread(c) }, func() string { return "" })
+		assert.Of(under.Read(make([]byte, 10))).Equal(t, name+": read", 1)
+		assert.True(t, !Unread(c), "%s: there is something when all was read", name)
+		assert.Must(t, under.Close())
+		assert.True(t, !Unread(c), "%s: there is something when it is closed", name)
+	}
 }

@@ -54,6 +54,8 @@ func (*Conn) Free() {}
 // TryRead returns an error.
 func (*Conn) TryRead([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
+func (*Conn) unread() bool { return false }
+
 // ReadBy returns an error.
 func (*Conn) ReadBy(*Lane, []byte) (int, error) { return 0, errors.ErrUnsupported }
 
