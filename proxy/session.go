@@ -131,12 +131,19 @@ func (s *session) leave() bool {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
 	switch {
-	case loop.Unread(s.client):
+	case s.unread():
 		return false
 	case when == betweenCommands:
 		return s.c.Abandon()
 	}
 	return s.c.Leave()
+}
+
+// unread reports whether bytes of the client wait to be read.
+func (s *session) unread() bool {
+	s.connMu.Lock()
+	defer s.connMu.Unlock()
+	return loop.Unread(s.client)
 }
 
 // write sends b to the server.
