@@ -260,6 +260,7 @@ packages_docker() {
 }
 unpack_docker() {
   local package to=$tools/docker built
+  go mod download # the engine has no network, and its image of Go has all modules
   for package in docker.io containerd runc; do
     [ -e "$to/$package" ] || take_from "$package" usr "$to/$package"
   done

@@ -80,7 +80,6 @@ image mysql docker.io/library/mysql:9.7 'VOLUME /var/lib/mysql' 'EXPOSE 3306 330
 export GOFLAGS=-modcacherw
 (
   cd "$top"
-  go mod download
   from=$(go env GOMODCACHE)
   export GOMODCACHE=$work/modules GOPROXY=file://$from/cache/download
   go mod download
