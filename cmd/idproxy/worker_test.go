@@ -240,7 +240,7 @@ func numberOf(t *testing.T, s *sources.Sources, source, layout string) uint64 {
 func fill(t *testing.T, s *sources.Sources, source string, ids []uint64) {
 	t.Helper()
 	var err error
-	for range 6 { // each waits for two seconds
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { // a number rests
 		if err = s.Named()[source].(idsource.Series).Fill(t.Context(), ids, 1); err == nil {
 			return
 		}

@@ -39,16 +39,8 @@ func (s disposable) Take(ctx context.Context, a Ask) (Reply, error) {
 
 // Renew implements Store.
 func (s disposable) Renew(ctx context.Context, a Ask) (Reply, error) {
-	return s.step(ctx, a, Workers(a.Worker), func(v Visit, p Page) (Reply, bool, error) {
-		rules := a.Rules
-		rules.Gap = math.MaxInt64 // silence is not the end of it
-		r, verdict := rules.Renew(p.Pool, p.Records[a.Worker], p.Now, a.Use)
-		if verdict != Granted {
-			return Reply{Verdict: verdict}, true, nil
-		}
-		done, err := v.Write(ctx, p, a.Worker, r)
-		return Given(Granted, a.Worker, r), done, err
-	})
+	a.Rules.Gap, a.Rules.Reclaim = math.MaxInt64, math.MaxInt64 // silence is not the end of it, and nobody takes it from its holder
+	return s.tabled.Renew(ctx, a)
 }
 
 // Add implements Store: numbers below f.Numbers are never given. It returns how

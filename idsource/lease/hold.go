@@ -12,6 +12,7 @@ type Hold struct {
 	Beat   int64 // the last sign of life that the store confirmed
 
 	Active   bool          // ids may be issued
+	waits    bool          // the number changed hands: it rests for longer, and until the pool does not
 	taken    time.Duration // mono: when the number was taken
 	deadline time.Duration // mono: a renewal that is sent later finds the lease ended
 }
@@ -22,7 +23,7 @@ func (l Rules) Took(worker uint64, r Record, sent, received time.Duration) Hold 
 	return Hold{
 		Worker: worker, Token: r.Token, Start: r.Start, Fence: r.Fence, Beat: r.Beat,
 		Active: l.Loss == 0 || !l.has(guardActivation),
-		taken:  received, deadline: sent + ms(l.Gap),
+		waits:  true, taken: received, deadline: sent + ms(l.Gap),
 	}
 }
 
@@ -43,18 +44,31 @@ func (l Rules) Ended(h Hold, last int64, mono time.Duration) Hold {
 // was used while the renewal was under way lies below its start, too.
 func (l Rules) Again(ended Hold, r Record, sent, received time.Duration) Hold {
 	h := l.Took(ended.Worker, r, sent, received)
+	h.waits = l.changed(ended, r)
 	if l.has(guardUsed) {
 		h.Start = max(h.Start, ended.Start)
 	}
 	return h
 }
 
-// Renewed is the hold after the store granted a renewal. Its start is another one where the lease had
-// begun anew, and nobody heard of it.
-func (l Rules) Renewed(h Hold, r Record, sent time.Duration) Hold {
-	h.Start, h.Beat, h.Fence = max(h.Start, r.Start), max(h.Beat, r.Beat), max(h.Fence, r.Fence)
+// changed says whether a hold whose lease ended, as the renewal with this record shows, is of a number that changed
+// hands: or could, in the silence before.
+func (l Rules) changed(ended Hold, r Record) bool {
+	return ended.waits || r.Beat-ended.Beat >= l.Reclaim-l.Skew
+}
+
+// Renewed is the hold after the store granted a renewal. resting is for how long the pool rests yet.
+func (l Rules) Renewed(h Hold, r Record, resting int64, sent time.Duration) Hold {
+	h.waits = !h.Active && l.changed(h, r) // where the lease had begun anew, and nobody heard of it
+	h.Start, h.Beat, h.Fence = max(h.Start, r.Start), r.Beat, max(h.Fence, r.Fence)
 	h.deadline = max(h.deadline, sent+ms(l.Gap))
-	h.Active = h.Active || sent >= h.taken+ms(l.Loss)
+	if h.Active || sent < l.Activates(h) || h.waits && resting > 0 && l.has(guardWaits) {
+		return h
+	}
+	if h.waits { // whoever held it when the store forgot stopped before this
+		h.Start = max(h.Start, r.Beat)
+	}
+	h.Active, h.waits = true, false
 	return h
 }
 
@@ -62,8 +76,13 @@ func (l Rules) Renewed(h Hold, r Record, sent time.Duration) Hold {
 // first timestamp for it to be used. It is not when the clock went back since.
 func (l Rules) Reaches(h Hold, now int64) bool { return h.Start < now+l.Lead }
 
-// Activates is when a renewal makes the hold active.
-func (l Rules) Activates(h Hold) time.Duration { return h.taken + ms(l.Loss) }
+// Activates is when a renewal makes the hold active, if the pool does not rest then.
+func (l Rules) Activates(h Hold) time.Duration {
+	if h.waits {
+		return h.taken + ms(l.Rest())
+	}
+	return h.taken + ms(l.Loss)
+}
 
 // May says whether an id may carry a timestamp.
 func (l Rules) May(h Hold, ts int64) bool {

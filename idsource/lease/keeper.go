@@ -185,7 +185,7 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		h = r.took(h.Token, reply, sent)
 		r.main, r.tries, r.waiting = &h, 0, false
 		r.cfg.Logger.Info("worker number taken", "source", r.cfg.Pool, "worker", h.Worker)
-		return r.begin(reply.Fence)
+		return r.begin(reply)
 	case Wait:
 		if !r.waiting {
 			r.cfg.Logger.Info("waiting for a worker number", "source", r.cfg.Pool, "duration", reply.Wait, "reason", reply.Why)
@@ -259,12 +259,11 @@ func (r *keeping) again(ended Hold, reply Reply, sent time.Duration) Hold {
 }
 
 // begin is what follows when main was taken, or begins anew.
-func (r *keeping) begin(fence int64) time.Duration {
+func (r *keeping) begin(reply Reply) time.Duration {
 	if r.main.Active {
-		return r.grant(fence)
+		return r.grant(reply.Fence)
 	}
-	r.later(r.cfg.Rules.Activates(*r.main)-r.cfg.Clock(), fmt.Errorf("worker number %d of pool %s rests for %v before its first id", r.main.Worker, r.cfg.Pool, ms(r.cfg.Rules.Loss)))
-	return r.untilActive()
+	return r.untilActive(reply)
 }
 
 // unknown is a time that nobody waits for.
@@ -282,8 +281,14 @@ func (r *keeping) failed(err error) time.Duration {
 	return r.pause
 }
 
-func (r *keeping) untilActive() time.Duration {
-	return min(ms(r.cfg.Rules.Heartbeat), max(0, r.cfg.Rules.Activates(*r.main)-r.cfg.Clock()))
+// untilActive reports for how long main rests yet, and returns when to renew it.
+func (r *keeping) untilActive(reply Reply) time.Duration {
+	wait := max(0, r.cfg.Rules.Activates(*r.main)-r.cfg.Clock())
+	if r.main.waits {
+		wait = max(wait, reply.Rest)
+	}
+	r.later(wait, fmt.Errorf("worker number %d of pool %s rests for another %v before its first id", r.main.Worker, r.cfg.Pool, wait.Round(time.Millisecond)))
+	return min(ms(r.cfg.Rules.Heartbeat), wait)
 }
 
 // renew moves the fence of main on.
@@ -309,13 +314,13 @@ func (r *keeping) renew(ctx context.Context) (pause time.Duration, ok bool) {
 	case reply.Verdict == Anew:
 		r.endLease() // where only the store's clock says so
 		*r.main = r.again(*r.main, reply, sent)
-		return r.begin(reply.Fence), false
+		return r.begin(reply), false
 	case reply.Verdict != Granted:
 		return r.lose(ctx, reply.Verdict), false
 	}
-	*r.main = r.cfg.Rules.Renewed(*r.main, record(r.main.Token, reply), sent)
+	*r.main = r.cfg.Rules.Renewed(*r.main, record(r.main.Token, reply), reply.Rest.Milliseconds(), sent)
 	if !r.main.Active {
-		return r.untilActive(), false
+		return r.untilActive(reply), false
 	}
 	return r.grant(reply.Fence), true
 }
@@ -423,7 +428,7 @@ func (r *keeping) keepSpare(ctx context.Context) {
 	case reply.Verdict != Granted:
 		r.spare = nil
 	default:
-		*r.spare = r.cfg.Rules.Renewed(*r.spare, record(r.spare.Token, reply), sent)
+		*r.spare = r.cfg.Rules.Renewed(*r.spare, record(r.spare.Token, reply), reply.Rest.Milliseconds(), sent)
 	}
 }
 

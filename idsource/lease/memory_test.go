@@ -94,6 +94,7 @@ func (m *memory) change(a Ask, step func(Pool, Record, int64, Use) (Record, Verd
 	if m.drops[a.Worker] {
 		return Reply{}, errDown
 	}
+	m.pool = m.rules.Heard(m.pool, m.records[a.Worker], now, a.Use)
 	r, v := step(m.pool, m.records[a.Worker], now, a.Use)
 	if v.Given() {
 		m.records[a.Worker] = r
@@ -105,7 +106,7 @@ func (m *memory) change(a Ask, step func(Pool, Record, int64, Use) (Record, Verd
 		return Reply{}, m.lost
 	}
 	reply := Given(v, a.Worker, r)
-	reply.Now = now
+	reply.Now, reply.Rest = now, ms(m.rules.Resting(m.pool, now))
 	return reply, nil
 }
 

@@ -27,6 +27,7 @@ type class struct {
 	flush   bool // all is lost; the pool is made anew
 	promote bool // any earlier state comes back, on another server, whose clock may differ
 	vanish  bool // the last writes vanish, on what looks like the same server
+	restore bool // any earlier state comes back, on what looks like the same server, while who used a timestamp that is not past holds its number
 	set     int8 // somebody sets the store's clock, this far ahead or back
 }
 
@@ -46,7 +47,9 @@ type modelOwner struct {
 	number             int8
 	start, fence, last int8
 	taken, deadline    int8
+	waits              bool // see Hold
 	beat               int8 // that the store confirmed last
+	due                int8 // before so many ticks pass a store that was restored hears of it; 0: it has
 	sending            bool // a renewal is under way
 	sent, sentLast     int8
 }
@@ -55,6 +58,7 @@ type modelState struct {
 	marked    bool
 	mark      int8 // the timestamp that was used
 	markOf    int8 // with this number
+	markBy    int8 // by this owner, counted from 1, who holds the number yet, where that matters
 	disasters int8
 	oldLeft   int8       // ticks for which a server that was replaced still answers
 	store     modelStore // the server
@@ -108,6 +112,9 @@ func (m *model) settle(s *modelState) {
 	for i := range s.owners {
 		s.owners[i].settle(s, m, past)
 	}
+	if by := s.markBy; by > 0 && (!m.class.restore || s.disasters > 0 || !s.owners[by-1].holds) {
+		s.markBy = 0
+	}
 }
 
 func (o *modelOwner) settle(s *modelState, m *model, past int8) {
@@ -128,12 +135,12 @@ func (o *modelOwner) settle(s *modelState, m *model, past int8) {
 	if !o.sending {
 		o.sent, o.sentLast = 0, 0
 	}
-	rested := min(o.sent-o.taken, int8(m.rules.Loss)) // when the renewal was sent that is under way, or the next one
+	rested := min(o.sent-o.taken, int8(max(m.rules.Loss, m.rules.Rest()))) // when the renewal was sent that is under way, or the next one
 	o.sent, o.sentLast = max(o.sent, int8(-m.rules.Gap-1)), max(o.sentLast, past)
 	if o.taken = o.sent - rested; o.active {
 		o.taken = 0
 	}
-	if o.beat = max(o.beat, int8(-m.rules.Reclaim)-m.off()); !m.class.promote {
+	if o.beat = max(o.beat, int8(-m.rules.Reclaim)-m.off()); !m.class.promote && !m.class.restore {
 		o.beat = 0 // no pool rests behind its holder's back
 	}
 }
@@ -159,12 +166,12 @@ func modelled(r Record, owner int) modelRecord {
 func (o *modelOwner) real(i int) Hold {
 	return Hold{
 		Worker: uint64(o.number), Token: tokens[i+1], Start: int64(o.start), Fence: int64(o.fence), Active: o.active, Beat: int64(o.beat),
-		taken: ms(int64(o.taken)), deadline: ms(int64(o.deadline)),
+		waits: o.waits, taken: ms(int64(o.taken)), deadline: ms(int64(o.deadline)),
 	}
 }
 
 func (o *modelOwner) set(h Hold) {
-	o.active, o.start, o.fence, o.beat = h.Active, int8(h.Start), int8(h.Fence), int8(h.Beat)
+	o.active, o.waits, o.start, o.fence, o.beat = h.Active, h.waits, int8(h.Start), int8(h.Fence), int8(h.Beat)
 	o.taken, o.deadline = int8(h.taken/time.Millisecond), int8(h.deadline/time.Millisecond)
 }
 
@@ -211,9 +218,11 @@ func (m *model) tick(s modelState) {
 		older(&o.start, &o.fence, &o.last, &o.taken, &o.deadline, &o.sent, &o.sentLast, &o.beat)
 	}
 	for i := range s.owners {
-		if m.prompt && s.owners[i].sending {
+		o := &s.owners[i]
+		if m.prompt && o.sending || o.due == 1 {
 			return
 		}
+		o.due = max(0, o.due-1)
 	}
 	if m.class.promote && s.disasters > 0 {
 		if s.oldLeft--; s.oldLeft < 0 {
@@ -295,6 +304,16 @@ func (m *model) visit(st *modelStore, now int64) Pool {
 	return p
 }
 
+// hear is visit for a holder.
+func (m *model) hear(st *modelStore, worker int8, now int64, u Use) Pool {
+	p := m.visit(st, now)
+	if m.class.restore { // where nothing else is restored a pool that rests says nothing new
+		p = m.rules.Heard(p, st.records[worker].real(), now, u)
+	}
+	st.since = int8(p.Since)
+	return p
+}
+
 func (m *model) issue(s modelState, o int) {
 	own := &s.owners[o]
 	h := own.real(o)
@@ -307,7 +326,7 @@ func (m *model) issue(s modelState, o int) {
 		t.owners[o].last = int8(ts)
 		switch {
 		case !s.marked:
-			t.marked, t.mark, t.markOf = true, int8(ts), own.number
+			t.marked, t.mark, t.markOf, t.markBy = true, int8(ts), own.number, int8(o+1)
 			m.add(t, "owner %s uses %d", tokens[o+1], ts)
 		case s.mark == int8(ts) && s.markOf == own.number:
 			m.bad = len(m.out)
@@ -340,15 +359,17 @@ func (m *model) renew(s modelState, o int) {
 	m.servers(&s, func(t modelState, old *modelStore, now int64, name string) {
 		st, q := pick(&t, old != nil), &t.owners[o]
 		use := Use{Token: tokens[o+1], Last: int64(q.sentLast), Beat: int64(q.beat)}
-		q.sending = false
+		q.sending, q.due = false, 0
 		if !st.exists {
 			*q = modelOwner{}
 			m.add(t, "%s has no pool for owner %s", name, tokens[o+1])
 			return
 		}
-		r, v := m.rules.Renew(m.visit(st, now), st.records[q.number].real(), now, use)
+		p := m.hear(st, q.number, now, use)
+		r, v := m.rules.Renew(p, st.records[q.number].real(), now, use)
 		if !v.Given() {
-			*q = modelOwner{}
+			m.add(t, "%s refuses owner %s: %s, and the answer is lost", name, tokens[o+1], v)
+			t.owners[o] = modelOwner{}
 			m.add(t, "%s refuses owner %s: %s", name, tokens[o+1], v)
 			return
 		}
@@ -361,7 +382,7 @@ func (m *model) renew(s modelState, o int) {
 			m.add(t, "%s begins the lease of owner %s anew, from %d below %d", name, tokens[o+1], r.Start, r.Fence)
 			return
 		}
-		q.set(m.rules.Renewed(q.real(o), r, ms(int64(own.sent))))
+		q.set(m.rules.Renewed(q.real(o), r, m.rules.Resting(p, now), ms(int64(own.sent))))
 		m.add(t, "%s renews for owner %s below %d", name, tokens[o+1], r.Fence)
 	})
 }
@@ -370,19 +391,25 @@ func (m *model) leave(s modelState, o int) {
 	own := s.owners[o]
 	t := s
 	t.owners[o] = modelOwner{}
-	m.add(t, "owner %s dies", tokens[o+1])
+	if own.due == 0 {
+		m.add(t, "owner %s dies", tokens[o+1])
+	}
 	m.servers(&s, func(t modelState, old *modelStore, now int64, name string) {
 		st := pick(&t, old != nil)
 		if !st.exists {
 			return
 		}
-		r, v := m.rules.Release(st.records[own.number].real(), now, Use{Token: tokens[o+1], Last: int64(own.last)})
-		if v != Granted {
+		use := Use{Token: tokens[o+1], Last: int64(own.last), Beat: int64(own.beat)}
+		r, v := m.rules.Release(st.records[own.number].real(), now, use)
+		if v != Granted && !m.class.restore {
 			return
 		}
-		st.records[own.number] = modelled(r, -1)
+		m.hear(st, own.number, now, use)
+		if v == Granted {
+			st.records[own.number] = modelled(r, -1)
+		}
 		t.owners[o] = modelOwner{}
-		m.add(t, "owner %s gives number %d back to %s, fence %d", tokens[o+1], own.number, name, r.Fence)
+		m.add(t, "owner %s gives number %d back to %s, fence %d: %s", tokens[o+1], own.number, name, r.Fence, v)
 	})
 }
 
@@ -397,12 +424,22 @@ func (m *model) disaster(s modelState) {
 	if s.disasters > 0 {
 		return
 	}
-	if m.class.promote && s.other != s.store {
+	if (m.class.promote || m.class.restore) && s.other != s.store {
 		t := s
 		t.other = t.store
 		m.add(t, "the replica catches up")
 	}
 	s.disasters = 1
+	if m.class.restore && s.other != s.store && (!s.marked || s.mark < 0 || s.markBy > 0) {
+		t := s
+		t.store, t.other = t.other, modelStore{}
+		for i := range t.owners {
+			if o := &t.owners[i]; o.holds {
+				o.due = int8(m.rules.Heartbeat + m.rules.Skew)
+			}
+		}
+		m.add(t, "older data is put back")
+	}
 	if m.class.flush {
 		t := s
 		t.store = modelStore{}

@@ -159,6 +159,20 @@ func (l Rules) anew(p Pool, r Record, now int64, u Use) (Record, Verdict) {
 	return again, Anew
 }
 
+// Heard notes in the pool what a holder's asking shows: that the store forgot, though it looks like the server from
+// before. The holder has lost a number that nobody could take by the rules, or it had a later sign of life confirmed
+// than the record has. Then any number may have been given again, and the pool rests.
+func (l Rules) Heard(p Pool, r Record, now int64, u Use) Pool {
+	forgot := r.Beat < u.Beat
+	if l.owned(r, u.Token) != Granted {
+		forgot = now-u.Beat < l.Reclaim-l.Skew
+	}
+	if forgot && l.has(guardForgotten) {
+		p.Since = now
+	}
+	return p
+}
+
 // Release makes the number free. The fence comes down to what was used.
 func (l Rules) Release(r Record, now int64, u Use) (Record, Verdict) {
 	if v := l.owned(r, u.Token); v != Granted {

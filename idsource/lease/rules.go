@@ -24,7 +24,7 @@ type Rules struct {
 	Gap       int64 // a lease that was not renewed for longer has ended
 	Lead      int64 // how far ahead of the store's clock a renewal puts the fence
 	Ahead     int64 // how far a holder's timestamps may run ahead of the clock
-	Loss      int64 // see the constant; also how long a number rests before its first id
+	Loss      int64 // see the constant
 	Skew      int64 // see the constant
 	Reclaim   int64 // silence after which another process may take the number
 
@@ -71,6 +71,16 @@ func (l Rules) Survives() time.Duration { return time.Duration(l.Gap) * time.Mil
 // timestamps that a forgotten holder may use have passed.
 func (l Rules) Quarantine() int64 { return l.Loss + l.Lead + l.Ahead + l.Skew }
 
+// Rest is how long a number that changed hands is held before its first id: by then writes that vanish have
+// vanished, and whoever held it before, and lives, asked the store, which could tell that it forgot. There
+// is nothing to wait for where a store keeps what it has confirmed.
+func (l Rules) Rest() int64 {
+	if l.Loss == 0 || !l.has(guardRest) {
+		return l.Loss
+	}
+	return max(l.Loss, l.Heartbeat+l.Skew)
+}
+
 // guard is a set of rules. Each can be taken away in a test, to show that the
 // test would notice.
 type guard uint16
@@ -82,6 +92,9 @@ const (
 	guardIncarnation                   // a server that is not the one from before starts a quarantine
 	guardQuarantine                    // a pool that was made anew starts one
 	guardActivation                    // no id before a renewal that was sent Loss after the number was taken
+	guardForgotten                     // a pool rests when a holder's asking shows that the store forgot
+	guardRest                          // a number that changed hands rests until all who hold one have asked
+	guardWaits                         // it gives none while the pool rests
 	guardGap                           // a lease that was silent for too long begins anew
 	guardSilence                       // but not while the pool rests, after a silence in which another could take the number
 	guardReclaim                       // only a silent number is taken from its holder

@@ -26,8 +26,18 @@ func (m *model) steps(from modelState, say bool) states.Steps[modelState] {
 	return states.Steps[modelState]{To: m.out, Said: m.say, Bad: m.bad}
 }
 
-// The smallest times that differ from each other as they must.
-var modelRules = Rules{Heartbeat: 1, Gap: 1, Lead: 2, Ahead: 1, Loss: 1, Skew: 1, Reclaim: 6}
+// rulesFor are the smallest times that differ from each other as they must. A number that changed hands rests for longer
+// than for Loss only where that can matter.
+func rulesFor(c class, lasting bool) Rules {
+	l := Rules{Gap: 1, Lead: 2, Ahead: 1, Loss: 1, Skew: 1, Reclaim: 6}
+	if c.restore {
+		l.Heartbeat = 1
+	}
+	if lasting {
+		l = l.Lasting()
+	}
+	return l
+}
 
 var (
 	none     = class{name: "no disaster"}
@@ -35,6 +45,7 @@ var (
 	replaced = class{name: "replaced", promote: true}
 	vanished = class{name: "writes vanish", vanish: true}
 	clockSet = class{name: "the clock is set", set: 3}
+	restored = class{name: "older data, the same server", restore: true}
 )
 
 // inLong is long in make test-long, which is the one run beside make test that has these walks.
@@ -45,26 +56,32 @@ func inLong(usual, long int) int {
 	return usual
 }
 
-// TestModel visits every state of the protocol, under each disaster: all of them in make test-long, else
-// a part where there are many.
+// TestModel visits states of the protocol, under each disaster: all of them in make test-long, but where there are more than
+// fit into the memory of a small machine; else a part where there are many.
 func TestModel(t *testing.T) {
 	total, start := 0, time.Now()
 	for _, run := range []struct {
-		class class
-		ahead bool
-		limit int
+		class   class
+		lasting bool // the store loses nothing
+		ahead   bool
+		prompt  bool
+		limit   int
+		part    bool // there are more states
 	}{
-		{none, true, 1e7},
-		{emptied, true, 1e7},
-		{vanished, true, inLong(400_000, 10_000_000)},
-		{clockSet, false, inLong(200_000, 10_000_000)},
-		{replaced, false, inLong(200_000, 40_000_000)},
-		{replaced, true, inLong(200_000, 1_000_000)}, // there are more than fit into the memory of a small machine
+		{none, false, true, false, 1e7, false},
+		{none, true, true, false, inLong(400_000, 10_000_000), !width.Long},
+		{emptied, false, true, false, 1e7, false},
+		{vanished, false, true, false, inLong(400_000, 10_000_000), !width.Long},
+		{clockSet, false, false, false, inLong(200_000, 10_000_000), true},
+		{restored, false, true, true, inLong(400_000, 20_000_000), !width.Long},
+		{replaced, true, true, true, inLong(200_000, 10_000_000), true},
+		{replaced, false, false, false, inLong(200_000, 40_000_000), true},
+		{replaced, false, true, false, inLong(200_000, 1_000_000), true},
 	} {
-		m := model{rules: modelRules, class: run.class, owners: 2, numbers: 1, ahead: run.ahead}
+		m := model{rules: rulesFor(run.class, run.lasting), class: run.class, owners: 2, numbers: 1, ahead: run.ahead, prompt: run.prompt}
 		states, whole, trace := m.search(run.limit)
 		assert.Equal(t, run.class.name+": a timestamp is used twice, or a number is given that cannot be used", trace, "")
-		assert.True(t, whole || run.limit <= 1e6, "%s: there are more than %d states", run.class.name, run.limit)
+		assert.True(t, whole || run.part, "%s: there are more than %d states", run.class.name, run.limit)
 		t.Logf("compared: %d states", states)
 		t.Logf("%s, ahead of the clock %t: %d states, all of them: %t (%v)", run.class.name, run.ahead, states, whole, time.Since(start))
 		total += states
@@ -76,35 +93,39 @@ func TestModel(t *testing.T) {
 // without would be useless, or the model too weak.
 func TestGuards(t *testing.T) {
 	for _, run := range []struct {
-		name   string
-		guard  guard
-		class  class
-		prompt bool
+		name    string
+		guard   guard
+		class   class
+		lasting bool // the store loses nothing: no rest makes good what the rule does
+		prompt  bool
 	}{
-		{"fence", guardFence, none, false},
-		{"start", guardStart, none, false},
-		{"token", guardToken, none, false},
-		{"release", guardRelease, none, false},
-		{"quarantine", guardQuarantine, emptied, false},
-		{"incarnation", guardIncarnation, replaced, false},
-		{"reclaim", guardReclaim, replaced, false},
-		{"activation", guardActivation, vanished, false},
-		{"gap", guardGap, vanished, false},
-		{"silence", guardSilence, replaced, true},
-		{"used", guardUsed, none, false},
-		{"reach", guardReach, clockSet, false},
+		{"fence", guardFence, none, false, false},
+		{"start", guardStart, none, true, false},
+		{"token", guardToken, none, false, false},
+		{"release", guardRelease, none, true, false},
+		{"quarantine", guardQuarantine, emptied, false, false},
+		{"incarnation", guardIncarnation, replaced, false, false},
+		{"reclaim", guardReclaim, replaced, true, false},
+		{"activation", guardActivation, vanished, false, false},
+		{"gap", guardGap, vanished, false, false},
+		{"silence", guardSilence, replaced, true, true},
+		{"used", guardUsed, none, false, false},
+		{"forgotten", guardForgotten, restored, false, true},
+		{"rest", guardRest, restored, false, true},
+		{"waits", guardWaits, restored, false, true},
+		{"reach", guardReach, clockSet, false, false},
 		// The deadline is a second line behind the gap, for a store whose clock
 		// cannot be trusted to notice it: it holds where messages are not late.
-		{"gap and deadline", guardGap | guardDeadline, vanished, true},
+		{"gap and deadline", guardGap | guardDeadline, vanished, false, true},
 	} {
-		rules := modelRules
+		rules := rulesFor(run.class, run.lasting)
 		rules.without = run.guard
 		m := model{rules: rules, class: run.class, owners: 2, numbers: 1, ahead: true, prompt: run.prompt}
 		states, _, trace := m.search(5e6)
 		assert.True(t, trace != "", "without %s, %s: nothing found in %d states", run.name, run.class.name, states)
 		t.Logf("without %s, %s, after %d states:\n%s", run.name, run.class.name, states, trace)
 	}
-	rules := modelRules
+	rules := rulesFor(vanished, false)
 	rules.without = guardGap
 	m := model{rules: rules, class: vanished, owners: 2, numbers: 1, ahead: true, prompt: true}
 	states, whole, trace := m.search(5e6)

@@ -55,6 +55,7 @@ type Reply struct {
 	Beat    int64         // as the record has it
 	Now     int64         // the store's clock
 	Wait    time.Duration // with Wait: how long
+	Rest    time.Duration // to a renewal: for how long the pool rests yet
 	Why     string        // with Wait, Empty and OtherShape: more
 }
 

@@ -67,7 +67,7 @@ const (
 	tableMost = 1 << 14
 )
 
-const restingWhy = "the pool was made anew, or its server restarted or was replaced"
+const restingWhy = "the pool was made anew, its server restarted or was replaced, or it forgot a holder"
 
 // Close implements Store.
 func (s tabled) Close() error { return s.table.Close() }
@@ -100,7 +100,7 @@ func (s tabled) step(ctx context.Context, a Ask, w Workers, do func(v Visit, p P
 				r, done, err = do(v, p)
 			}
 			if done || err != nil {
-				r.Now = p.Now
+				r.Now, r.Rest = p.Now, ms(a.Rules.Resting(p.Pool, p.Now))
 				return err
 			}
 		}
@@ -155,9 +155,15 @@ func (s tabled) Release(ctx context.Context, a Ask) (Reply, error) {
 func (s tabled) move(ctx context.Context, a Ask, rule func(p Pool, r Record, now int64, u Use) (Record, Verdict)) (Reply, error) {
 	var wrote Record // in the round before
 	var as Verdict   // with this answer
+	var heard bool   // the pool notes what the asking showed
 	return s.step(ctx, a, Workers(a.Worker), func(v Visit, p Page) (Reply, bool, error) {
 		if wrote != (Record{}) && p.Records[a.Worker] == wrote { // it was heard twice, and the second answer came
 			return Given(as, a.Worker, wrote), true, nil
+		}
+		if pool := a.Rules.Heard(p.Pool, p.Records[a.Worker], p.Now, a.Use); pool != p.Pool && !heard {
+			var err error
+			heard, err = v.WritePool(ctx, p, pool)
+			return Reply{}, false, err
 		}
 		r, verdict := rule(p.Pool, p.Records[a.Worker], p.Now, a.Use)
 		if !verdict.Given() {

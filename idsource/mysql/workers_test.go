@@ -97,13 +97,36 @@ func TestWorkers(t *testing.T) {
 					Restore: func() { w.again("backup", "data") },
 				})
 			})
-			if kind == servers.MariaDB {
+			if kind == servers.MySQL {
+				t.Run("older data", func(t *testing.T) { workersAt{w.Server, t}.olderData() })
+			} else {
 				t.Run("disposable", func(t *testing.T) { workersAt{w.Server, t}.disposable() })
 				t.Run("session's clock", func(t *testing.T) { workersAt{w.Server, t}.sessionsClock() })
 			}
 			t.Run("clock before its start", func(t *testing.T) { workersAt{w.Server, t}.beforeItsStart(ahead) })
 		})
 	}
+}
+
+// olderData puts the tables back while the server runs, as an import does. As with disposable, one kind is enough.
+func (w workersAt) olderData() {
+	db := assert.Of(sql.Open("mysql", w.DSN("idproxy"))).Must(w.t)
+	w.t.Cleanup(func() { assert.NoError(w.t, db.Close()) })
+	tables := func(statements ...string) func() {
+		return func() {
+			for _, statement := range statements {
+				for _, table := range []string{"idproxy_pool", "idproxy_worker"} {
+					assert.Of(db.ExecContext(w.t.Context(), strings.ReplaceAll(statement, "TABLE_NAME", table))).Must(w.t)
+				}
+			}
+		}
+	}
+	holders.OlderData(w.t, w.job("older"), holders.Place{
+		Open: w.open,
+		Save: tables("DROP TABLE IF EXISTS saved_TABLE_NAME", "CREATE TABLE saved_TABLE_NAME LIKE TABLE_NAME", "INSERT INTO saved_TABLE_NAME SELECT * FROM TABLE_NAME"),
+		Restore: tables("DROP TABLE TABLE_NAME", "CREATE TABLE TABLE_NAME LIKE saved_TABLE_NAME",
+			"INSERT INTO TABLE_NAME SELECT * FROM saved_TABLE_NAME"),
+	})
 }
 
 // disposable has numbers that are used once. Both kinds of server keep them alike: one is enough.

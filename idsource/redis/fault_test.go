@@ -114,6 +114,27 @@ func TestDisposable(t *testing.T) {
 	}, r)
 }
 
+// TestOlderData puts the keys back while Redis runs, as RESTORE does.
+func TestOlderData(t *testing.T) {
+	t.Parallel()
+	r := private(t)
+	s := open(t, Config{Addrs: []string{r.Addr}})
+	keys := func(from, to string) func() { // keys that begin with from are copied to such as begin with to, which had others
+		return func() {
+			assert.Must(t, s.client.Eval(t.Context(), `
+				for _, key in ipairs(redis.call('KEYS', ARGV[2] .. 'idproxy:*')) do redis.call('DEL', key) end
+				for _, key in ipairs(redis.call('KEYS', ARGV[1] .. 'idproxy:*')) do
+					redis.call('COPY', key, ARGV[2] .. string.sub(key, #ARGV[1] + 1))
+				end
+				return 1`, nil, from, to).Err())
+		}
+	}
+	holders.OlderData(t, jobAt(r.Addr, "p"), holders.Place{
+		Open: func() lease.Store { return open(t, Config{Addrs: []string{r.Addr}}) },
+		Save: keys("", "saved:"), Restore: keys("saved:", ""),
+	})
+}
+
 // TestUnsent: only where no connection was made it is certain that Redis will never hear of a step.
 func TestUnsent(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,10 @@ local FREE, HELD, DROPPED = 1, 2, 3
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
+local resting = 0 -- for how long the pool rests yet
 local function int(n) return string.format('%.0f', n) end
 local function answer(verdict, w, start, fence, wait, why)
-  return {verdict, w or '0', int(start or 0), int(fence or 0), int(now), int(wait or 0), why or ''}
+  return {verdict, w or '0', int(start or 0), int(fence or 0), int(now), int(wait or 0), why or '', int(math.max(0, resting))}
 end
 
 local function get(w)
@@ -91,24 +92,25 @@ if op == 'drop' then
   return answer('granted', worker)
 end
 
-if op == 'release' then
-  local r = get(worker)
-  if not r or r.state ~= HELD then return answer('gone') end
-  if r.token ~= token then return answer('stolen') end
-  r.state, r.token, r.beat, r.fence = FREE, '', now, math.max(r.start, last + 1)
-  put(worker, r)
-  return answer('granted', worker, r.start, r.fence)
-end
-
 if not visit() then return answer('noserver') end
 
-local since = tonumber(redis.call('HGET', pool, 'since'))
-local resting = since + quarantine - now
+local r = op ~= 'take' and get(worker)
+local holds = r and r.state == HELD
+local mine = holds and r.token == token
+-- What a holder asks for shows whether the store forgot.
+if op ~= 'take' and (mine and r.beat < beat or not mine and now - beat < reclaim - skew) then
+  redis.call('HSET', pool, 'since', int(now))
+end
+resting = tonumber(redis.call('HGET', pool, 'since')) + quarantine - now
 
-if op == 'renew' then
-  local r = get(worker)
-  if not r or r.state ~= HELD then return answer('gone') end
-  if r.token ~= token then return answer('stolen') end
+if op ~= 'take' then
+  if not holds then return answer('gone') end
+  if not mine then return answer('stolen') end
+  if op == 'release' then
+    r.state, r.token, r.beat, r.fence = FREE, '', now, math.max(r.start, last + 1)
+    put(worker, r)
+    return answer('granted', worker, r.start, r.fence)
+  end
   if now - r.beat > gap then
     local first = math.max(r.start, last + 1)
     if resting > 0 and now - beat >= reclaim - skew or first > now + lead - 1 then return answer('late') end
@@ -124,7 +126,7 @@ end
 
 -- take
 if resting > 0 then
-  return answer('wait', nil, 0, 0, resting, 'the pool was made anew, or its server restarted or was replaced')
+  return answer('wait', nil, 0, 0, resting, 'the pool was made anew, its server restarted or was replaced, or it forgot a holder')
 end
 
 local function give(w, r)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,16 +110,16 @@ var verdicts = map[string]lease.Verdict{
 }
 
 func parseReply(v []string) (lease.Reply, error) {
-	if len(v) != 7 {
+	if len(v) != 8 {
 		return lease.Reply{}, fmt.Errorf("redis store: a reply of %d parts", len(v))
 	}
 	if v[0] == "noserver" {
 		return lease.Reply{}, errors.New("redis store: " + noServer)
 	}
 	verdict, known := verdicts[v[0]]
-	var n [5]int64
-	var errs [5]error
-	for i, text := range v[1:6] {
+	var n [6]int64
+	var errs [6]error
+	for i, text := range append(slices.Clone(v[1:6]), v[7]) {
 		n[i], errs[i] = strconv.ParseInt(text, 10, 64)
 	}
 	if err := errors.Join(errs[:]...); err != nil || !known {
@@ -127,7 +128,7 @@ func parseReply(v []string) (lease.Reply, error) {
 	return lease.Reply{
 		Verdict: verdict, Worker: uint64(n[0]), Start: n[1], Fence: n[2], Now: n[3],
 		Beat: n[3], // who is given a number is heard of in the same step
-		Wait: time.Duration(n[4]) * time.Millisecond, Why: v[6],
+		Wait: time.Duration(n[4]) * time.Millisecond, Why: v[6], Rest: time.Duration(n[5]) * time.Millisecond,
 	}, nil
 }
 

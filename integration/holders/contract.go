@@ -67,6 +67,7 @@ type contract struct {
 	random *rand.Rand
 	before lease.Listing
 	tokens [3]string // by number: who held it last
+	beats  [3]int64  // by number: the last sign of life that was confirmed
 	seen   map[string]int
 }
 
@@ -87,7 +88,7 @@ func obeysTheRules(t *testing.T, s lease.Store, clock *Clock, pool string, steps
 	}
 	for _, must := range []string{
 		"take: granted", "take: wait", "take: no number is free", "release: granted", "renew: granted",
-		"release: " + lease.Stolen.String(), "renew: " + lease.Late.String(), "renew: " + lease.Gone.String(),
+		"release: " + lease.Stolen.String(), "renew: " + lease.Late.String(), "renew: " + lease.Gone.String(), "the store forgot",
 	} {
 		assert.True(t, c.seen[must] != 0, "never seen: %s; seen: %v", must, c.seen)
 	}
@@ -112,6 +113,10 @@ func (c *contract) step(step int, pool string) {
 	if c.random.IntN(3) == 0 {
 		a.Last += 200_000 // as if the clock had gone back
 	}
+	a.Beat = c.beats[a.Worker]
+	if c.random.IntN(16) == 0 {
+		a.Beat += 30_000 // as if the store had forgotten
+	}
 	var want lease.Record
 	var verdict lease.Verdict
 	var r lease.Reply
@@ -125,10 +130,13 @@ func (c *contract) step(step int, pool string) {
 		want, verdict = c.wantTake(a, r)
 	case "release":
 		r, err = c.store.Release(c.ctx, a)
+		c.hears(a, r)
 		want, verdict = slowly.Release(c.before.Records[a.Worker], r.Now, a.Use)
 	default:
 		r, err = c.store.Renew(c.ctx, a)
+		c.hears(a, r)
 		want, verdict = slowly.Renew(c.before.Pool, c.before.Records[a.Worker], r.Now, a.Use)
+		assert.Equal(c.T, "for how long the pool rests", r.Rest, ms(slowly.Resting(c.before.Pool, r.Now)))
 	}
 	if err != nil {
 		c.Fatal(err)
@@ -138,6 +146,7 @@ func (c *contract) step(step int, pool string) {
 	}
 	c.seen[op+": "+r.Verdict.String()]++
 	after := c.list(pool)
+	assert.Equal(c.T, fmt.Sprintf("step %d, %s: the pool", step, op), after.Pool, c.before.Pool)
 	if r.Verdict.Given() {
 		if got := after.Records[r.Worker]; got != want || r.Start != want.Start || r.Fence != want.Fence {
 			c.Fatalf("step %d, %s: record %v, reply %+v; the rules say %v", step, op, got, r, want)
@@ -145,6 +154,7 @@ func (c *contract) step(step int, pool string) {
 		if op == "take" {
 			c.tokens[r.Worker] = a.Token
 		}
+		c.beats[r.Worker] = r.Beat
 		c.before.Records[r.Worker] = want
 	}
 	for w, rec := range after.Records {
@@ -154,9 +164,27 @@ func (c *contract) step(step int, pool string) {
 	}
 }
 
+// hears notes what the store is to note of a holder's asking, at the moment of the answer or a little before.
+func (c *contract) hears(a lease.Ask, r lease.Reply) {
+	want := slowly.Heard(c.before.Pool, c.before.Records[a.Worker], r.Now, a.Use)
+	if want == c.before.Pool {
+		return
+	}
+	got := c.list(a.Pool).Pool
+	if late := want.Since - got.Since; late > 0 && got.Since > c.before.Pool.Since {
+		want.Since = got.Since
+	}
+	c.before.Pool = want
+	c.seen["the store forgot"]++
+}
+
 // wantTake checks the choice of a number and returns its record as the rules
 // make it.
 func (c *contract) wantTake(a lease.Ask, r lease.Reply) (lease.Record, lease.Verdict) {
+	if wait := slowly.Resting(c.before.Pool, r.Now); wait > 0 {
+		assert.Equal(c.T, "a number is waited for", r.Wait, ms(wait))
+		return lease.Record{}, lease.Wait
+	}
 	w, wait, verdict := slowly.Choose(c.before.Records, r.Now, a.Reclaim, a.Spare)
 	old := c.before.Records[w]
 	if r.Verdict != verdict || r.Verdict == lease.Granted && r.Worker != w || r.Wait != time.Duration(wait)*time.Millisecond {

@@ -19,6 +19,7 @@ import (
 const (
 	WithoutFence = "fence"
 	WithoutStart = "start"
+	WithoutBeat  = "beat"
 )
 
 // unsafe is the store of a holder whose job is to leave out a rule.
@@ -28,8 +29,19 @@ func (j Job) unsafe(s lease.Store) lease.Store {
 		return boundless{s}
 	case WithoutStart:
 		return startless{s}
+	case WithoutBeat:
+		return beatless{s}
 	}
 	return s
+}
+
+// beatless is a store that is not told of the last sign of life that its holders had confirmed, so that none of them
+// shows it what it forgot.
+type beatless struct{ lease.Store }
+
+func (b beatless) Renew(ctx context.Context, a lease.Ask) (lease.Reply, error) {
+	a.Beat = 0
+	return b.Store.Renew(ctx, a)
 }
 
 // boundless is a store that tells its holders of bounds which they will not
@@ -232,4 +244,48 @@ func Restored(t *testing.T, j Job, at Place) {
 	at.Restore()
 	reply = took(t, at.Control(), ask)
 	assert.True(t, reply.Verdict == lease.Granted, "without the rule: %+v", reply)
+}
+
+// OlderData puts data back from before numbers of two pools were taken, while their server runs: nothing but the holder
+// shows that the store forgot. Nobody gives ids with its number while those of the holder lie ahead. In the pool of
+// the control, whose holders do not say what they had confirmed, somebody does.
+func OlderData(t *testing.T, j Job, at Place) {
+	// The next holder waits for longer than a heartbeat is late on a busy machine, and the ids of this one lie ahead by more.
+	j.Rules = Brisk
+	j.Rules.Gap, j.Rules.Lead, j.Rules.Ahead, j.Rules.Skew, j.Rules.Reclaim = 9000, 9200, 9000, 3000, 35_000
+	jobs, ids := [2]Job{j, j}, [2]Record{}
+	jobs[1].Pool, jobs[1].Unsafe = j.Pool+"-control", WithoutBeat
+	for _, j := range jobs {
+		// Whoever takes a number takes the first. The other one is for the holder that was forgotten.
+		FillBy(t, at.Open(), j.Rules, lease.Fill{Pool: j.Pool, Numbers: 2, Fresh: true})
+	}
+	at.Save()
+	before, after := make([]*Process, 2), make([]*Process, 2)
+	for i, j := range jobs {
+		j.Dir = t.TempDir()
+		before[i] = Start(t, j, &ids[i])
+		before[i].Issues(t, 200)
+		before[i].Kill(t)
+		before[i] = Start(t, j, &ids[i]) // it goes on where the one before may have come to
+		before[i].Issues(t, 200)
+		before[i].Signal(t, syscall.SIGSTOP) // one that asks before the next holder takes the number takes it itself
+	}
+	at.Restore()
+	for i, j := range jobs {
+		after[i] = Start(t, j, &ids[i])
+		after[i].Says(t, "worker number taken")
+		before[i].Signal(t, syscall.SIGCONT)
+	}
+	before[0].Says(t, "worker number lost")
+	used := slices.Max(before[0].Times())
+	until(t, "the time of ids of the holder whose number was forgotten, by the store's clock", func() bool {
+		return after[1].Count() > 0 && slices.Max(after[1].Times()) > used+500
+	}, after...)
+	assert.Equal(t, "ids of the next holder while those of the one before lie ahead", after[0].Count(), 0)
+	assert.LessOrEqual(t, "where no holder shows what was forgotten, the first time in ids of the next one", slices.Min(after[1].Times()), slices.Max(before[1].Times()))
+	for i := range jobs {
+		before[i].End(t)
+		after[i].End(t)
+	}
+	assert.Equal(t, "ids twice", len(ids[0].Twice()), 0)
 }

@@ -242,13 +242,13 @@ rules:     [{table: %s.t, column: id, source: order_id}]
 				p := harness.Start(t, spec)
 				defer func() { _ = p.Stop(time.Minute) }()
 				db := harness.Open(t, s.Config(name), p.Addr("a"))
-				var err error
-				for range 3 { // a leased number rests for two seconds, as long as an INSERT waits
-					if _, err = db.Exec("INSERT INTO t (a) VALUES (1)"); err == nil {
-						break
+				for {
+					_, err := db.Exec("INSERT INTO t (a) VALUES (1)")
+					if err == nil || !strings.Contains(err.Error(), "rests for another") {
+						return err
 					}
+					time.Sleep(50 * time.Millisecond)
 				}
-				return err
 			}
 			if tt.name == "leased" {
 				out, err := idproxyCommand(t, config(tt.was), "worker", "add", "4", "--new-pool")

@@ -343,7 +343,7 @@ func TestUpgradeControls(t *testing.T) {
 	})
 	t.Run("sharing", func(t *testing.T) {
 		width.Wide(t, "that a stale reading gives ids twice is tested in idsource/file")
-		db, _, config := withFourSources(t, server, "drain: {delay: 6s}\nshutdown_timeout: 12s\n")
+		db, _, config := withFourSources(t, server, "drain: {delay: 6s}\nshutdown_timeout: 12s\nlimits: {id_wait: 4s}\n") // a number of the pool rests for three seconds
 		program := assert.Of(harness.BuildFaults()).Must(t)
 		dir := t.TempDir()
 		faults := harness.NewFaults(t, filepath.Join(dir, "faults"))
