@@ -69,7 +69,7 @@ var arrows = map[string][]string{
 	"proxy/choice":          {"proxy/dial"},
 	"proxy/compress":        {"proxy/wire"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
-	"proxy/ask":             {"proxy/facts", "proxy/wire", "rewriter", "rule"},
+	"proxy/ask":             {"ascii", "proxy/facts", "proxy/wire", "rewriter", "rule"},
 	"proxy/facts":           {"rewriter", "rule", "pattern", "lookup"},
 	"proxy/infile":          {"charset"},
 	"rule":                  {"pattern", "ascii", "lookup"},

@@ -19,14 +19,21 @@ import (
 // expression. Where the server would not tell, the statement fails by the same, or
 // its text is not known.
 func (s learner) askSource(expression string) error {
-	source, err := s.textOf(expression)
-	if e, refused := errors.AsType[*mysql.MyError](err); errors.Is(err, errServerGone) || refused && interrupts(e.Code) {
+	if err := s.payFor(expression); err != nil {
 		return err
 	}
-	if err != nil {
-		source = &decide.InnerText{Unknown: true}
+	text, err := s.Asker().Text(expression)
+	e, refused := errors.AsType[*mysql.MyError](err)
+	switch {
+	case refused && !interrupts(e.Code):
+		s.st.Source = &decide.InnerText{Unknown: true}
+	case err != nil && !refused && !errors.Is(err, errServerGone):
+		return clienterr.Undecided(err)
+	case err != nil:
+		return err
+	default:
+		s.st.Source = &decide.InnerText{Text: text}
 	}
-	s.st.Source = source
 	return nil
 }
 
@@ -35,14 +42,6 @@ func (s learner) askSource(expression string) error {
 func interrupts(code uint16) bool {
 	const queryTimeout, statementTimeout = 3024, 1969 // of MySQL, of MariaDB
 	return code == mysql.ER_QUERY_INTERRUPTED || code == queryTimeout || code == statementTimeout
-}
-
-func (s learner) textOf(expression string) (*decide.InnerText, error) {
-	if err := s.payFor(expression); err != nil {
-		return nil, err
-	}
-	text, altered, err := s.Asker().Text(expression)
-	return &decide.InnerText{Text: text, Wide: altered}, err
 }
 
 // learnCharset asks for the character set that files are in when LOAD DATA does not say.

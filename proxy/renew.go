@@ -159,10 +159,13 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 func (s command) writePrepare(name string, own *relay.OwnText, text []byte) ([]byte, error) {
 	mode := s.questions().Settings().Mode
 	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
-	if !own.Asked || s.c.MariaDB {
+	switch {
+	case !own.Asked:
 		return rewriter.AppendLiteral(sql, text, mode), nil
+	case s.c.MariaDB:
+		return rewriter.AppendText(sql, text, mode), nil
 	}
-	set := rewriter.AppendLiteral([]byte("SET "+decide.TextVariable+"="), text, mode)
+	set := rewriter.AppendText([]byte("SET "+decide.TextVariable+"="), text, mode)
 	err := s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult})
 	return append(sql, decide.TextVariable...), err
 }

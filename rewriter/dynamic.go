@@ -2,6 +2,7 @@ package rewriter
 
 import (
 	"bytes"
+	"encoding/hex"
 
 	"idproxy/ascii"
 )
@@ -282,6 +283,14 @@ func AppendLiteral(dst, text []byte, m Mode) []byte {
 		i += n
 	}
 	return append(dst, '\'')
+}
+
+// AppendText appends an expression that is text byte for byte: a literal, or, where servers might convert it, its digits.
+func AppendText(dst, text []byte, m Mode) []byte {
+	if DoubtsOf(text)&DoubtCharset == 0 {
+		return AppendLiteral(dst, text, m)
+	}
+	return append(hex.AppendEncode(append(dst, "X'"...), text), '\'')
 }
 
 // NamesParameters reports whether text has parameters with names, as MariaDB takes them in sql_mode

@@ -4,10 +4,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/ascii"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -53,29 +56,48 @@ func (a *Asker) Values(expressions []string) ([]Value, error) {
 	return values, nil
 }
 
-// Text asks what text an expression gives a PREPARE, NULL where that is its value. It is in
-// the session's character set, or altered: it may have lost characters on its way.
-func (a *Asker) Text(expression string) (text []byte, altered bool, err error) {
-	row, err := a.Row("SELECT ("+expression+") IS NULL,HEX(CONVERT(("+expression+") USING utf8mb4)),@@character_set_client,@@character_set_connection", 4)
+// textPiece bounds the bytes of a text that one question asks for.
+const textPiece = 1 << 20
+
+// Text asks what text an expression gives a PREPARE, byte for byte, NULL where that is its value. MariaDB converts a
+// text to character_set_client, MySQL to character_set_connection, and neither converts bytes. Both read what there is by
+// character_set_client.
+func (a *Asker) Text(expression string) (text []byte, err error) {
+	reads := "@@character_set_connection"
+	if a.mariaDB() {
+		reads = "@@character_set_client"
+	}
+	row, err := a.Row("SELECT ("+expression+") IS NULL,CHARSET("+expression+"),"+reads+","+piece("("+expression+")", 0), 5)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if string(row[0]) == "1" {
-		return []byte("NULL"), false, nil
+		return []byte("NULL"), nil
 	}
-	client, connection := string(row[2]), string(row[3])
-	text, err = unhex(row[1])
-	switch {
-	case err != nil || rewriter.DoubtsOf(text)&rewriter.DoubtCharset == 0:
-	case client != connection: // a literal is converted to that, and may lose characters
-		altered = true
-	case client != "utf8mb4":
-		row, err = a.Row("SELECT HEX(CONVERT(("+expression+") USING "+string(rewriter.AppendQuoted(nil, row[2], rewriter.Mode{}))+"))", 1)
-		if err == nil {
-			text, err = unhex(row[0])
+	set, from := string(row[1]), "("+expression+")"
+	text, err = unhex(row[4])
+	if set != "binary" && set != string(row[2]) && (err != nil || !ascii.Valid(text) || wideSets.MatchString(set)) {
+		from = "CONVERT((" + expression + ") USING " + string(rewriter.AppendQuoted(nil, row[2], rewriter.Mode{})) + ")"
+		text, row[3] = nil, nil
+	}
+	for err == nil && string(row[len(row)-2]) != strconv.Itoa(len(text)) {
+		var more []byte
+		if row, err = a.Row("SELECT "+piece(from, len(text)), 2); err == nil {
+			more, err = unhex(row[1])
+		}
+		if text = append(text, more...); err == nil && len(more) == 0 {
+			err = fmt.Errorf("the text of the statement to prepare: %w", wire.ErrCut)
 		}
 	}
-	return text, altered, err
+	return text, err
+}
+
+// wideSets are the character sets whose characters of ASCII have other bytes than in ASCII.
+var wideSets = regexp.MustCompile(`^(ucs2|utf16|utf32)`)
+
+// piece are two columns: how many bytes an expression has, and those behind so many.
+func piece(expression string, behind int) string {
+	return fmt.Sprintf("LENGTH(%[1]s),HEX(SUBSTRING(CAST(%[1]s AS BINARY),%d,LEAST(%d,@@max_allowed_packet DIV 4)))", expression, behind+1, textPiece)
 }
 
 // unhex reads the answer HEX() gives; it is never nil.

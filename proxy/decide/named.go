@@ -91,9 +91,6 @@ func (x naming) decideInner(sql []byte) error {
 	if relay.Inserts(head) && dyn.Verb == rewriter.VerbPrepare {
 		x.st.Prepared.Aims(head, inner.Text, &x.now.State, x.rules.List)
 		x.st.Prepared.Own.Asked = dyn.From == rewriter.SourceAsked
-		if inner.Wide && dyn.From != rewriter.SourceLiteral { // it is not in the client's character set
-			x.st.Prepared.Own = nil
-		}
 	}
 	// 5. Not every INSERT can get ids by name.
 	f := FillerOf(x.st.Prepared)
@@ -127,9 +124,7 @@ func (x naming) innerText(sql []byte) (inner InnerText, mode rewriter.Mode, err 
 	case len(source.Text) > SmallText && x.now.Known&relay.KnowNumbers == 0:
 		err = NeedProbe{}
 	default:
-		if inner = *source; inner.Wide {
-			mode.Charset = rewriter.SingleByte
-		}
+		inner = *source
 	}
 	return inner, mode, err
 }

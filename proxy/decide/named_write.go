@@ -133,9 +133,12 @@ func (p *NamePreparation) writeSource(w *dynamicWriter) {
 		return
 	}
 	w.copyTo(p.Dyn.Source.Start, p.Dyn.Source.End)
-	if p.carriesText() {
+	switch {
+	case p.carriesText():
 		w.out = append(w.out, TextVariable...)
-	} else {
+	case p.Dyn.From == rewriter.SourceAsked:
+		w.out = rewriter.AppendText(w.out, made, p.mode)
+	default:
 		w.out = rewriter.AppendLiteral(w.out, made, p.mode)
 	}
 }
@@ -237,7 +240,7 @@ func (p *NamePreparation) Carry(s Carrier) error {
 		return nil
 	}
 	set := append([]byte("SET "+TextVariable), '=')
-	set = rewriter.AppendLiteral(set, p.madeText(), p.mode)
+	set = rewriter.AppendText(set, p.madeText(), p.mode)
 	if e := s.Conversation().TooLarge(len(p.source.Text), len(set)+1); e != nil {
 		return e
 	}
@@ -246,7 +249,7 @@ func (p *NamePreparation) Carry(s Carrier) error {
 
 // InnerText is the text of a statement that another one brings.
 type InnerText struct {
-	Text    []byte // in the client's character set, or in UTF-8 when it is wide and the server was asked for it
-	Wide    bool   // it has characters that cannot be written into a literal of the session with certainty
+	Text    []byte // as the server reads it, by the client's character set
+	Wide    bool   // it stands in a literal, and has characters that cannot be written into one of the session with certainty
 	Unknown bool   // the server would not tell
 }
