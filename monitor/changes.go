@@ -20,7 +20,7 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Reloaded is what came of a reload.
+// Reloaded is what came of a reload, or would come.
 type Reloaded struct {
 	Changes []string `json:"changes"` // in the words of the file's keys
 }
@@ -29,6 +29,16 @@ type Reloaded struct {
 func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	s.Logger.Info("reload asked for by the admin listener", "client.address", r.RemoteAddr)
 	changes, err := s.Program.Reload()
+	if err != nil {
+		problem(w, http.StatusConflict, err.Error())
+		return
+	}
+	answer(w, http.StatusOK, Reloaded{changes})
+}
+
+// preview answers what a reload would change. It asks stores for it.
+func (s *Server) preview(w http.ResponseWriter, _ *http.Request) {
+	changes, err := s.Program.Preview()
 	if err != nil {
 		problem(w, http.StatusConflict, err.Error())
 		return

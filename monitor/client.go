@@ -87,6 +87,13 @@ func (c *Client) Reload(ctx context.Context) (changes []string, err error) {
 	return said.Changes, err
 }
 
+// Preview says what Reload would change.
+func (c *Client) Preview(ctx context.Context) (changes []string, err error) {
+	var said Reloaded
+	err = c.get(ctx, "/api/v1/reload", &said)
+	return said.Changes, err
+}
+
 // Upgrade has a successor serve in the program's place. It returns once that does.
 func (c *Client) Upgrade(ctx context.Context) error { return c.post(ctx, "/api/v1/upgrade") }
 

@@ -52,8 +52,9 @@ func (f *fixed) CloseSession(id uint64) bool {
 
 func (f *fixed) Drain() { f.set(func(s *State) { s.Draining, s.Phase = true, "unready" }) }
 
-func (f *fixed) Reload() ([]string, error) { return []string{"limits.sessions: 1, then 2"}, nil }
-func (f *fixed) Upgrade() error            { return errors.New("no successor") }
+func (f *fixed) Reload() ([]string, error)  { return []string{"limits.sessions: 1, then 2"}, nil }
+func (f *fixed) Preview() ([]string, error) { return []string{"limits.sessions: 1, then 3"}, nil }
+func (f *fixed) Upgrade() error             { return errors.New("no successor") }
 
 func (f *fixed) Resume() error {
 	f.mu.Lock()

@@ -76,6 +76,7 @@ func New(o Options) *Server {
 	closed.HandleFunc("DELETE /api/v1/sessions/{id}", s.changing(s.closeSession))
 	closed.HandleFunc("POST /api/v1/drain", s.changing(s.drain))
 	closed.HandleFunc("POST /api/v1/resume", s.changing(s.resume))
+	closed.HandleFunc("GET /api/v1/reload", s.changing(s.preview))
 	closed.HandleFunc("POST /api/v1/reload", s.changing(s.reload))
 	closed.HandleFunc("POST /api/v1/upgrade", s.changing(s.upgrade))
 	closed.HandleFunc("GET /api/v1/events", s.events)

@@ -23,6 +23,8 @@ type Program interface {
 	// Reload puts the program's file in force as it is now, and says what changed in the words of its
 	// keys. The error says why nothing did.
 	Reload() (changes []string, err error)
+	// Preview says what Reload would change now. The error says why it would change nothing.
+	Preview() (changes []string, err error)
 	// Upgrade has a successor serve in the program's place. The error says why none does.
 	Upgrade() error
 }

@@ -298,3 +298,35 @@ rules: [{table: "%s.*", column: id, source: ids}, {table: "%s.*", column: id, so
 	insert(0, other+".orders2")
 	assert.Equal(t, "the first id in another schema", harness.Count(t, direct[0], "SELECT MIN(id) FROM "+other+".orders2"), 1)
 }
+
+// TestReloadDryRun: what a reload would do to series is said, or why it would be refused, and nothing is done.
+func TestReloadDryRun(t *testing.T) {
+	t.Parallel()
+	m, dir := newMover(t, harness.MariaDB(t)), t.TempDir()
+	admin := fmt.Sprintf("admin: {socket: 'unix:%s'}\n", filepath.Join(dir, "admin"))
+	here, there := admin+m.config(m.folder("a"), ""), admin+m.config(m.stores[0], "")
+	p := harness.Start(t, harness.Spec{Dir: dir, Config: here})
+	dry := func(config string) (string, error) {
+		assert.Must(t, p.WriteConfig(config))
+		return harness.Command(t, "reload", "--dry-run", "--admin", "unix:"+filepath.Join(dir, "admin"))
+	}
+	m.gives(p, 25)
+	for _, tt := range []struct{ config, says string }{
+		{there, "and would be sealed; would go on in mysql"},
+		{admin + m.config(m.folder("b"), ""), "would go on in file " + filepath.Join(m.dir, "b") + " under ids"},
+		{strings.Replace(here, "{ids:", "{more: {segment: {store: main}}, ids:", 1), "series more: would be opened in file " + filepath.Join(m.dir, "a")},
+		{here, "nothing has changed"},
+	} {
+		assert.Contains(t, "a dry run", assert.Of(dry(tt.config)).Must(t), tt.says)
+		m.gives(p, 25)
+	}
+	_, err := os.Stat(filepath.Join(m.dir, "b"))
+	assert.ErrorIs(t, "the folder that was not made", err, os.ErrNotExist)
+	away := strings.Replace(there, m.server.Addr, "127.0.0.1:1", 2)
+	would, err1 := dry(away)
+	does, err2 := reloading(t, p, away)
+	assert.True(t, err1 != nil && err2 != nil && would == does, "a store that is away: a dry run says %q, %v; a reload %q, %v", would, err1, does, err2)
+	assert.Of(reloading(t, p, there)).Must(t)
+	m.gives(p, 25)
+	assert.Contains(t, "a dry run behind the reload", assert.Of(dry(there)).Must(t), "nothing has changed")
+}

@@ -99,13 +99,9 @@ func (p *Program) reload() ([]config.Change, error) {
 	if p.next != nil {
 		return nil, fmt.Errorf("process %d serves in place of this one: ask that", p.next.PID)
 	}
-	cfg, err := config.Load(p.cfg.Path)
+	cfg, changes, err := p.changed()
 	if err != nil {
 		return nil, err
-	}
-	changes := config.Diff(p.cfg, cfg)
-	if some := config.NeedRestart(p.cfg, cfg, changes); len(some) > 0 {
-		return nil, fmt.Errorf("a change of %s needs a restart", strings.Join(texts(some), ", "))
 	}
 	learned, err := p.modes.learn(context.Background(), cfg)
 	if err != nil {
@@ -137,6 +133,31 @@ func (p *Program) reload() ([]config.Change, error) {
 	p.modes.follow(cfg, p.sources)
 	p.left.wait(gone, p.log)
 	return changes, nil
+}
+
+// changed reads the file as it is now, and says what of it a reload would change.
+func (p *Program) changed() (*config.Config, []config.Change, error) {
+	cfg, err := config.Load(p.cfg.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes := config.Diff(p.cfg, cfg)
+	if some := config.NeedRestart(p.cfg, cfg, changes); len(some) > 0 {
+		return nil, nil, fmt.Errorf("a change of %s needs a restart", strings.Join(texts(some), ", "))
+	}
+	return cfg, changes, nil
+}
+
+// Preview says what Reload would change, and what would become of series. It changes nothing.
+func (p *Program) Preview() ([]string, error) {
+	p.reloads.Lock()
+	defer p.reloads.Unlock()
+	cfg, changes, err := p.changed()
+	if err != nil {
+		return nil, err
+	}
+	series, err := p.sources.Preview(context.Background(), cfg)
+	return append(texts(changes), series...), err
 }
 
 // leaving is what a reload took out of force, until nobody uses it any more.

@@ -276,6 +276,9 @@ func (w *watch) Reload() ([]string, error) {
 	return texts(changes), err
 }
 
+// Preview implements monitor.Program.
+func (w *watch) Preview() ([]string, error) { return w.p.Preview() }
+
 // Upgrade implements monitor.Program.
 func (w *watch) Upgrade() error { return w.p.Upgrade() }
 

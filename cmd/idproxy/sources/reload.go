@@ -43,24 +43,11 @@ func (l *Left) Close() error {
 // made. Stores are asked before anything is closed. On an error the old sources are in force; those
 // that were closed have been made anew, which Eras tells.
 func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error) {
-	if s.sharing() {
-		if err := config.Handover(s.cfg, cfg); err != nil {
-			return nil, fmt.Errorf("the process before this one has sessions yet: try again when it has ended; %w", err)
-		}
-	}
-	next, err := s.newStores(ctx, cfg)
+	next, p, moves, err := s.prepare(ctx, cfg, s.openAnswering)
 	if err != nil {
 		return nil, err
 	}
-	p := s.plan(cfg, next)
 	before := side{s.cfg, s.stores}
-	moves, err := transfers(before, side{cfg, next.all}, p.moves, func(source string) bool { return !slices.Contains(p.made, source) })
-	if err == nil {
-		err = ask(ctx, moves)
-	}
-	if err != nil {
-		return nil, errors.Join(err, closeStores(next.opened))
-	}
 	s.begin.Set(cfg)
 	ended := s.end(p.end)
 	t := transferring{
@@ -99,6 +86,44 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 	return left, nil
 }
 
+// prepare finds out what a reload would do, and changes nothing but what open does.
+func (s *Sources) prepare(ctx context.Context, cfg *config.Config, open opening) (next *nextStores, p plan, moves []transfer, err error) {
+	if s.sharing() {
+		if err := config.Handover(s.cfg, cfg); err != nil {
+			return nil, p, nil, fmt.Errorf("the process before this one has sessions yet: try again when it has ended; %w", err)
+		}
+	}
+	if next, err = s.newStores(ctx, cfg, open); err != nil {
+		return nil, p, nil, err
+	}
+	p = s.plan(cfg, next)
+	moves, err = transfers(side{s.cfg, s.stores}, side{cfg, next.all}, p.moves, func(source string) bool { return !slices.Contains(p.made, source) })
+	if err == nil {
+		err = ask(ctx, moves)
+	}
+	if err != nil {
+		return nil, p, nil, errors.Join(err, closeStores(next.opened))
+	}
+	return next, p, moves, nil
+}
+
+// opening opens a store of another configuration.
+type opening func(context.Context, *config.Store) (store.Store, error)
+
+// openAnswering opens a store that answers.
+func (s *Sources) openAnswering(ctx context.Context, c *config.Store) (store.Store, error) {
+	st, err := s.openStore(c)
+	if err != nil {
+		return st, err
+	}
+	asking, cancel := context.WithTimeout(ctx, store.AskTime)
+	defer cancel()
+	if err := st.Ping(asking); err != nil {
+		return st, errors.Join(fmt.Errorf("store %s: %w", c.Name, err), st.Close())
+	}
+	return st, nil
+}
+
 // nextStores are those of another configuration.
 type nextStores struct {
 	all     map[string]store.Store
@@ -126,9 +151,8 @@ func (n *nextStores) same(was, is string) bool {
 	return was == "" && is == "" || kept && had == was
 }
 
-// newStores opens those that a configuration defines otherwise, and asks each whether it answers. A
-// store that only has another name is kept: what it has locked stays locked.
-func (s *Sources) newStores(ctx context.Context, cfg *config.Config) (*nextStores, error) {
+// newStores opens those that a configuration defines otherwise. A store that only has another name is kept: what it has locked stays locked.
+func (s *Sources) newStores(ctx context.Context, cfg *config.Config, open opening) (*nextStores, error) {
 	n := &nextStores{all: map[string]store.Store{}, opened: map[string]store.Store{}, kept: map[string]string{}}
 	for i := range cfg.Stores {
 		c := &cfg.Stores[i]
@@ -136,19 +160,11 @@ func (s *Sources) newStores(ctx context.Context, cfg *config.Config) (*nextStore
 			n.all[c.Name], n.kept[c.Name] = s.stores[had.Name], had.Name
 			continue
 		}
-		st, err := s.openStore(c)
-		if err == nil {
-			n.opened[c.Name] = st
-			asking, cancel := context.WithTimeout(ctx, store.AskTime)
-			if err = st.Ping(asking); err != nil {
-				err = fmt.Errorf("store %s: %w", c.Name, err)
-			}
-			cancel()
-		}
+		st, err := open(ctx, c)
 		if err != nil {
 			return nil, errors.Join(err, closeStores(n.opened))
 		}
-		n.all[c.Name] = st
+		n.all[c.Name], n.opened[c.Name] = st, st
 	}
 	for i := range s.cfg.Stores {
 		if name := s.cfg.Stores[i].Name; n.kept[name] != name {

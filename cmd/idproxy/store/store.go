@@ -62,7 +62,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, Notes: st.Notes(), Fences: st, Place: "file " + c.File.Dir, Share: st.Share, Close: st.Close, ping: st.Ping}, nil
+		return Store{Segments: st, Keys: st, Notes: st.Notes(), Fences: st, Place: placeOf(c.File), Share: st.Share, Close: st.Close, ping: st.Ping}, nil
 	case c.Redis != nil:
 		st, err := openRedis(c.Redis)
 		if err != nil {
