@@ -63,6 +63,7 @@ func (s *session) statement(packet []byte) error {
 	if err == nil {
 		s.trace.decided(s.held, text, s.outcome, form, began)
 	}
+	s.giveRoom(s.held)
 	if len(packet) <= decide.SmallText {
 		s.held.Forget()
 		statements.Put(s.held)

@@ -10,6 +10,7 @@ import (
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/draw"
+	"idproxy/proxy/limit"
 	"idproxy/proxy/relay"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -22,9 +23,15 @@ func (s learner) askSource(expression string) error {
 	if err := s.payFor(expression); err != nil {
 		return err
 	}
-	text, err := s.Asker().Text(expression)
+	var full error
+	text, err := s.Asker().Text(expression, func(size int) error {
+		full = s.roomFor(size)
+		return full
+	})
 	e, refused := errors.AsType[*mysql.MyError](err)
 	switch {
+	case full != nil:
+		return full
 	case refused && !interrupts(e.Code):
 		s.st.Source = &decide.InnerText{Unknown: true}
 	case err != nil && !refused && !errors.Is(err, errServerGone):
@@ -35,6 +42,33 @@ func (s learner) askSource(expression string) error {
 		s.st.Source = &decide.InnerText{Text: text}
 	}
 	return nil
+}
+
+// roomFor takes memory for a text of so many bytes that the server is asked for: for itself, and for what is made of it.
+func (s learner) roomFor(size int) error {
+	held, set := &s.l.srv.held, s.l.srv.settings()
+	switch {
+	case size <= longStatement:
+		return nil
+	case size > set.Statement:
+		return clienterr.HeldTooLarge(set.Statement)
+	case !held.Take(2*size, set.Held):
+		e := clienterr.NoRoom(set.Held)
+		s.reached(limit.Memory, e)
+		return e
+	}
+	s.st.Room += 2 * size
+	held.Collect(set.Held)
+	return nil
+}
+
+// giveRoom gives back what texts took that the server was asked for.
+func (s *session) giveRoom(st *decide.Statement) {
+	if n := st.Room; n > 0 {
+		s.l.srv.held.Give(n)
+		s.l.srv.held.Discard(n)
+		st.Room = 0
+	}
 }
 
 // interrupts reports whether an error code is of a query that was ended from

@@ -69,6 +69,7 @@ func (s command) prepareAnew(e *relay.Prepared) (*relay.Prepared, error) {
 	s.held = anew
 	defer func() {
 		s.held = held
+		s.giveRoom(anew)
 		anew.Forget()
 		statements.Put(anew)
 	}()

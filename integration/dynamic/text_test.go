@@ -116,6 +116,29 @@ func TestSourceText(t *testing.T) {
 	}
 }
 
+// TestSourceTextLimits: a text that the server is asked for is held like a statement that long.
+func TestSourceTextLimits(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	name, _ := harness.Tables(t, server, "CREATE TABLE orders (id BIGINT PRIMARY KEY, v LONGBLOB)")
+	for limits, code := range map[string]uint16{"statement: 1MiB": 1153, "held: 3MiB": 1041} {
+		p := harness.Start(t, harness.Spec{Config: harness.OneListener(server.Addr) + "limits: {" + limits + "}\nsources: {ids: {segment: {}}}\n" +
+			"rules: [{table: " + name + ".orders, column: id, source: ids}]\n"})
+		s := wireclient.Open(t, p.Addr("a"), name)
+		set := func(size int) string {
+			return fmt.Sprintf("SET @t = CONCAT('INSERT INTO orders (v) VALUES (''', REPEAT('x', %d), ''')')", size)
+		}
+		s.Must(t, set(2<<20))
+		for range 3 {
+			assert.Equal(t, limits+": a text of 2 MiB", s.Fails(t, "PREPARE p FROM @t").Code, code)
+		}
+		s.Must(t, set(1<<19))
+		for range 9 { // what it takes is given back
+			s.Must(t, "PREPARE p FROM @t", "EXECUTE p")
+		}
+	}
+}
+
 // prepares are statements that prepare a text and execute it, also when its table is another one.
 func prepares(text string) []string {
 	return []string{"PREPARE p FROM " + text, "EXECUTE p", "ALTER TABLE orders ADD more INT", "EXECUTE p", "ALTER TABLE orders DROP more", "DEALLOCATE PREPARE p"}

@@ -61,32 +61,40 @@ const textPiece = 1 << 20
 
 // Text asks what text an expression gives a PREPARE, byte for byte, NULL where that is its value. MariaDB converts a
 // text to character_set_client, MySQL to character_set_connection, and neither converts bytes. Both read what there is by
-// character_set_client.
-func (a *Asker) Text(expression string) (text []byte, err error) {
+// character_set_client. room is asked before the whole of a text is, of so many bytes; its error is returned.
+func (a *Asker) Text(expression string, room func(size int) error) (text []byte, err error) {
 	reads := "@@character_set_connection"
 	if a.mariaDB() {
 		reads = "@@character_set_client"
 	}
-	row, err := a.Row("SELECT ("+expression+") IS NULL,CHARSET("+expression+"),"+reads+","+piece("("+expression+")", 0), 5)
+	from := "(" + expression + ")"
+	row, err := a.Row("SELECT "+from+" IS NULL,CHARSET"+from+","+reads+","+piece(from, 0), 5)
 	if err != nil {
 		return nil, err
 	}
 	if string(row[0]) == "1" {
 		return []byte("NULL"), nil
 	}
-	set, from := string(row[1]), "("+expression+")"
-	text, err = unhex(row[4])
-	if set != "binary" && set != string(row[2]) && (err != nil || !ascii.Valid(text) || wideSets.MatchString(set)) {
-		from = "CONVERT((" + expression + ") USING " + string(rewriter.AppendQuoted(nil, row[2], rewriter.Mode{})) + ")"
-		text, row[3] = nil, nil
+	set, to, row := string(row[1]), row[2], row[3:]
+	text, err = unhex(row[1])
+	if set != "binary" && set != string(to) && (err != nil || !ascii.Valid(text) || wideSets.MatchString(set)) {
+		from = "CONVERT(" + from + " USING " + string(rewriter.AppendQuoted(nil, to, rewriter.Mode{})) + ")"
+		if row, err = a.Row("SELECT "+piece(from, 0), 2); err != nil {
+			return nil, err
+		}
+		text, err = unhex(row[1])
 	}
-	for err == nil && string(row[len(row)-2]) != strconv.Itoa(len(text)) {
+	size, notNumber := strconv.Atoi(string(row[0]))
+	if err = errors.Join(err, notNumber); err == nil {
+		err = room(size)
+	}
+	for err == nil && len(text) < size {
 		var more []byte
 		if row, err = a.Row("SELECT "+piece(from, len(text)), 2); err == nil {
 			more, err = unhex(row[1])
 		}
 		if text = append(text, more...); err == nil && len(more) == 0 {
-			err = fmt.Errorf("the text of the statement to prepare: %w", wire.ErrCut)
+			_, err = unhex(nil)
 		}
 	}
 	return text, err

@@ -17,6 +17,7 @@ type Statement struct {
 	Command
 	answers
 	decision
+	Room int // bytes that are counted for texts that the server was asked for
 }
 
 // answers are what was learned for a command, and what became of what was tried.
