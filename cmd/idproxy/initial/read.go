@@ -131,6 +131,7 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 		return nil, err
 	}
 	out.mariaDB = strings.Contains(version, "MariaDB")
+	r.dates = out.mariaDB
 	if out.Rights, err = u.Rights(ctx); err != nil {
 		return nil, err
 	}

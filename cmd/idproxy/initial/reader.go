@@ -3,6 +3,7 @@ package initial
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ type reader struct {
 	*upstream.Server
 	tables map[name]*table
 	plain  bool // keys that are no AUTO_INCREMENT get ids, too
+	dates  bool // the server knows periods
 }
 
 // notSystem narrows a question about tables to those of users.
@@ -31,10 +33,11 @@ func (r *reader) list(ctx context.Context, schemas []string) error {
 			args = append(args, s)
 		}
 	}
-	for _, q := range []struct {
+	type question struct {
 		query string
 		row   func(t *table, row []string)
-	}{
+	}
+	questions := []question{
 		{"SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, AUTO_INCREMENT FROM information_schema.TABLES WHERE" + of, (*table).setKind},
 		{
 			"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), UPPER(EXTRA), COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE" +
@@ -42,7 +45,14 @@ func (r *reader) list(ctx context.Context, schemas []string) error {
 		},
 		{"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, INDEX_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS WHERE" + of + "AND (SEQ_IN_INDEX = 1 OR INDEX_NAME = 'PRIMARY')", (*table).setKey},
 		{"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE" + of + "AND REFERENCED_TABLE_NAME IS NOT NULL", (*table).setRefers},
-	} {
+	}
+	if r.dates {
+		questions = append(questions, question{
+			"SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS WHERE" + of +
+				"AND IS_NULLABLE = 'NO' AND DATA_TYPE IN ('date', 'datetime', 'timestamp') GROUP BY TABLE_SCHEMA, TABLE_NAME HAVING COUNT(*) > 1", (*table).setDated,
+		})
+	}
+	for _, q := range questions {
 		err := r.Each(ctx, q.query, func(row []string) {
 			of := name{row[0], row[1]}
 			if r.tables[of] == nil {
@@ -57,7 +67,10 @@ func (r *reader) list(ctx context.Context, schemas []string) error {
 	return nil
 }
 
-// greatest asks for the greatest id of each table that has an id column.
+// aPeriod is how SHOW CREATE TABLE writes one of the application's. That of versions has no name in quotes.
+var aPeriod = regexp.MustCompile("(?m)^ *PERIOD FOR `")
+
+// greatest asks for the greatest id of each table that has an id column, and whether it has a period.
 func (r *reader) greatest(ctx context.Context) {
 	var wg sync.WaitGroup
 	free := make(chan struct{}, upstream.ConnectionsAtOnce)
@@ -72,6 +85,11 @@ func (r *reader) greatest(ctx context.Context) {
 			ctx, cancel := context.WithTimeoutCause(ctx, readTime, fmt.Errorf("no answer within %v", readTime))
 			defer cancel()
 			n, err := r.Greatest(ctx, of.schema, of.table, rule.Column{Name: id.name, Max: id.most()}, 0)
+			if err == nil && t.dated {
+				var name, definition string
+				err = r.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+upstream.Quote(of.schema)+"."+upstream.Quote(of.table)).Scan(&name, &definition)
+				t.period = aPeriod.MatchString(definition)
+			}
 			if err != nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}

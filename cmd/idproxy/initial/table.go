@@ -28,6 +28,8 @@ type table struct {
 	top     uint64   // the greatest id in the table, or given
 	unread  error    // why top is not known
 	plain   bool     // a key that is no AUTO_INCREMENT gets ids, too
+	dated   bool     // it has columns that a period could have
+	period  bool     // it has a period of the application's (MariaDB)
 }
 
 // column is one that may hold ids.
@@ -67,6 +69,8 @@ func (t *table) setKey(row []string) {
 	}
 }
 
+func (t *table) setDated([]string) { t.dated = true }
+
 func (t *table) setRefers(row []string) { t.refers = append(t.refers, row[0]) }
 
 // kinds are the bits of the types that hold ids.
@@ -100,6 +104,8 @@ func (t *table) id() (c column, why string) {
 		return c, "a view: an INSERT through it needs a rule of its own"
 	case t.kind != "BASE TABLE" && t.kind != "SYSTEM VERSIONED":
 		return c, "no plain table, but a " + strings.ToLower(t.kind)
+	case t.period:
+		return c, "it has a period, and a rule refuses UPDATE and DELETE ... FOR PORTION OF: write one if nobody needs these"
 	}
 	i := slices.IndexFunc(t.columns, func(c column) bool { return c.auto })
 	if i < 0 {
