@@ -12,15 +12,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// saved is a number as the file has it. It counts only in the file that it was written to, and
-// only until the machine starts again.
+// saved is a number as the file has it. It counts only in the file that it was written to, as it was
+// written last, and only until the machine starts again.
 type saved struct {
 	Pool, Shape string
 	Place       string // of the store
 	Boot        string // of the kernel
 	File        uint64 // inode
+	Wrote       int64  // when it was written, by the host's clock, as the file has its own times
 	Worker      uint64
 	Token       string
 	Until       int64         // every timestamp used lies below
@@ -122,8 +125,17 @@ func (f *file) load() (s saved, ok bool) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, false
 	}
-	return s, s.Boot == f.boot && s.File == f.inode
+	var now unix.Stat_t
+	if err := unix.Fstat(int(f.f.Fd()), &now); err != nil {
+		return s, false
+	}
+	later := time.Duration(now.Ctim.Nano() - s.Wrote) // what was put back was written later than it says
+	return s, s.Boot == f.boot && s.File == f.inode && later.Abs() < putBack
 }
+
+// putBack is from what difference on a file was written by somebody else. What changes nothing but its times or its owner looks the
+// same: then another number is taken.
+const putBack = time.Second
 
 // save writes in place, so that the file stays the one that is locked. A torn write fails its
 // checksum; the process then takes a number anew.
@@ -131,7 +143,11 @@ func (f *file) save(s saved) error {
 	if f == nil {
 		return nil
 	}
-	s.Boot, s.File = f.boot, f.inode
+	var now unix.Timespec // of the system, where time.Now may be that of a test
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
+		return fmt.Errorf("the file of the worker number: %w", err)
+	}
+	s.Boot, s.File, s.Wrote = f.boot, f.inode, now.Nano()
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err

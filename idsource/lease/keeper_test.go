@@ -1,9 +1,13 @@
 package lease
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -309,6 +313,30 @@ func TestFile(t *testing.T) {
 		data, err = os.ReadFile(filepath.Join(dir, "p-0.lease"))
 		assert.True(t, err == nil && len(data) == 0, "after the number was given back the file holds %q, %v", data, err)
 	})
+}
+
+// TestFilePutBack has the file be what it was before: in place, as a backup puts it back. The number is not taken up with it. What was
+// written just now is.
+func TestFilePutBack(t *testing.T) {
+	dir := t.TempDir()
+	for ago, taken := range map[time.Duration]bool{0: true, 2 * time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := openFile(dir, "p", slog.New(slog.DiscardHandler))
+			assert.Must(t, f.save(saved{Pool: "p", Token: "a"}))
+			data := assert.Of(os.ReadFile(filepath.Join(dir, "p-0.lease"))).Must(t)
+			_, text, _ := bytes.Cut(bytes.TrimSpace(data), []byte{' '})
+			var s saved
+			assert.Must(t, json.Unmarshal(text, &s))
+			s.Wrote -= int64(ago)
+			text = assert.Of(json.Marshal(s)).Must(t)
+			assert.Of(f.f.WriteAt(fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(text, castagnoli), text), 0)).Must(t)
+			f.close()
+			again := openFile(dir, "p", slog.New(slog.DiscardHandler))
+			defer again.close()
+			_, ok := again.load()
+			assert.Equal(t, fmt.Sprintf("a file of %v before is taken", ago), ok, taken)
+		})
+	}
 }
 
 // TestAnewFromFile takes a number up again, and its lease ends. It begins anew on a server whose pool
