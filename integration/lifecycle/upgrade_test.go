@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -322,8 +323,43 @@ func asksAll(t *testing.T, server *servers.Server, socket func(string) string) {
 	}
 }
 
+// TestUpgradeIDs: a successor serves other programs once it has ids for them, its predecessor until then.
+func TestUpgradeIDs(t *testing.T) {
+	t.Parallel()
+	server, socket := harness.MariaDB(t), filepath.Join(t.TempDir(), "redis")
+	config := harness.OneListener(server.Addr) + fmt.Sprintf("limits: {id_wait: 1s}\nids: {redis: {listen: 'unix:%s'}}\nstores: {main: {mysql: {dsn: %q}}}\n", socket, harness.StoreDSN(server, harness.Database(t, server))) +
+		"sources: {pooled: {snowflake: {workers: main}}}\n" // a number rests for three seconds
+	out, err := harness.Command(t, "worker", "--config", harness.WriteConfig(t, config), "add", "8", "--new-pool")
+	assert.Must(t, err, "idproxy worker add", out)
+	l := &line{harness.Start(t, harness.Spec{Dir: t.TempDir(), Config: config, Plain: true}), t}
+	asks := func() (string, error) {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a socket has deadlines
+		if _, err = conn.Write([]byte("INCR pooled\r\n")); err != nil {
+			return "", err
+		}
+		return bufio.NewReader(conn).ReadString('\n')
+	}
+	given := map[string]bool{}
+	assert.Until(t, "there are ids", func() bool { id, err := asks(); return err == nil && id[0] == ':' }, l.Log)
+	old := l.signal(syscall.SIGUSR2)
+	for more := 100; lives(old) || more > 0; time.Sleep(10 * time.Millisecond) {
+		id, err := asks()
+		assert.MustTrue(t, err == nil && id[0] == ':' && !given[id], "INCR: %q, %v", id, err)
+		given[id] = true
+		if !lives(old) {
+			more--
+		}
+	}
+	t.Logf("compared: %d ids", len(given))
+}
+
 // TestUpgradeControls: where sockets are not handed over, connections are refused; where a folder is not
-// shared, INSERTs fail. The test above would see both.
+// shared, INSERTs fail. TestUpgrade would see both.
 func TestUpgradeControls(t *testing.T) {
 	t.Parallel()
 	server := harness.MariaDB(t)

@@ -142,7 +142,7 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 	if err := p.srv.Listen(); err != nil {
 		return err
 	}
-	if p.ids, err = serveIDs(cfg.IDs, keys.New(p.log, p.sources), p.log, &p.rereading.files, p.watch.api, p.sources.Leader, listen); err != nil {
+	if p.ids, err = serveIDs(cfg.IDs, keys.New(p.log, p.sources), p.log, &p.rereading.files, p.watch.api, p.sources.Leader, listen, p.awaitSources); err != nil {
 		return err
 	}
 	stopIDs := sync.OnceValue(p.ids.close)

@@ -36,7 +36,8 @@ type idServer struct {
 
 // serveIDs starts what the configuration asks for; nil when it is nothing. api makes what it says
 // nothing of, and leader says where clients ask for ids of series in one order. A store that does not answer keeps nobody else waiting.
-func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, files *tlsconfig.Files, api func() httpapi.Config, leader func() string, open listen) (*idServer, error) {
+// Nobody is served before come has returned.
+func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, files *tlsconfig.Files, api func() httpapi.Config, leader func() string, open listen, come func(context.Context)) (*idServer, error) {
 	if ids == nil {
 		return nil, nil
 	}
@@ -63,6 +64,7 @@ func serveIDs(ids *config.IDs, registry *keys.Registry, log *slog.Logger, files 
 			case <-ctx.Done():
 			}
 		}
+		come(ctx)
 		s.wg.Go(func() { registry.KeepFresh(ctx, all) })
 		for _, serve := range s.serve {
 			s.wg.Go(func() { serve(ctx) })

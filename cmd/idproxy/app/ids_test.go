@@ -47,7 +47,7 @@ func TestIDsStartWithoutStore(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	started := make(chan *idServer)
 	go func() {
-		s, err := serveIDs(cfg.IDs, keys.New(log, st), log, nil, func() httpapi.Config { return httpapi.Config{} }, func() string { return "" }, net.Listen)
+		s, err := serveIDs(cfg.IDs, keys.New(log, st), log, nil, func() httpapi.Config { return httpapi.Config{} }, func() string { return "" }, net.Listen, func(context.Context) {})
 		assert.NoError(t, err)
 		started <- s
 	}()

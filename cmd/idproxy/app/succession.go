@@ -44,9 +44,12 @@ func (s *succession) inherit() error {
 	})
 }
 
-// awaitSources waits until there are ids, so that no INSERT waits for them that the predecessor would
-// have given its own.
+// awaitSources waits in a successor until there are ids, so that nobody waits for them that the predecessor
+// would have served.
 func (s *succession) awaitSources(ctx context.Context) {
+	if !s.start.Succeeds() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, sourcesTime)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -62,9 +65,7 @@ func (s *succession) awaitSources(ctx context.Context) {
 
 // comeUp says that the program serves. ctx is its life.
 func (s *succession) comeUp(ctx context.Context) {
-	if s.start.Succeeds() {
-		s.awaitSources(ctx)
-	}
+	s.awaitSources(ctx)
 	s.mu.Lock()
 	s.life = ctx
 	s.mu.Unlock()
