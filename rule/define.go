@@ -2,6 +2,7 @@ package rule
 
 import (
 	"bytes"
+	"math"
 	"strings"
 
 	"idproxy/ascii"
@@ -63,6 +64,21 @@ func (c *Column) define(line []byte) {
 			return
 		}
 	}
+}
+
+// Integer returns the column of an integer type by what information_schema.COLUMNS says of it in
+// DATA_TYPE and COLUMN_TYPE. ok is false for any other type.
+func Integer(name, dataType, columnType string) (c Column, ok bool) {
+	c = Column{Name: name, Type: strings.ToUpper(dataType), Unsigned: strings.Contains(strings.ToLower(columnType), "unsigned")}
+	bits := map[string]int{"TINYINT": 8, "SMALLINT": 16, "MEDIUMINT": 24, "INT": 32, "BIGINT": 64}[c.Type]
+	if bits == 0 {
+		return Column{}, false
+	}
+	c.Max = math.MaxUint64 >> (65 - bits)
+	if c.Unsigned {
+		c.Type, c.Max = "UNSIGNED "+c.Type, math.MaxUint64>>(64-bits)
+	}
+	return c, true
 }
 
 // Schema notes what information_schema.COLUMNS says of the column in COLUMN_DEFAULT, nil for NULL,

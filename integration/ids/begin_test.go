@@ -13,6 +13,7 @@ import (
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
 	"idproxy/integration/servers"
+	"idproxy/integration/width"
 )
 
 // shards are two servers with the same schema: MariaDB and MySQL, either of them the first.
@@ -97,6 +98,47 @@ func TestBeginsAboveAllShards(t *testing.T) {
 				p := harness.StartProxy(t, s.listeners()+fmt.Sprintf("sources: {ids: {%s}}\nrules: [{"+tt.rule+", source: ids}]\n", tt.source, schema))
 				assert.Equal(t, "the series began at", insert(t, s.open(t, p, 0), "orders"), 196608)
 			})
+		})
+	}
+}
+
+// TestBeginsQuestions: before the first id of a series a server is asked at most four questions, however many schemas it has, also for
+// a name that a key writes otherwise.
+func TestBeginsQuestions(t *testing.T) {
+	t.Parallel()
+	for _, first := range harness.Servers(t) {
+		t.Run(first.Kind.String(), func(t *testing.T) {
+			t.Parallel()
+			second := harness.StartServer(t, first.Kind, servers.Options{})
+			prefix := harness.Database(t, first)
+			root := second.Config("")
+			root.User, root.Passwd = servers.RootUser, servers.RootPassword
+			admin, direct := harness.Open(t, root, ""), harness.Open(t, first.Config(""), "")
+			schemas := width.Of(30, 300)
+			for i := range schemas {
+				harness.MustExec(t, admin, fmt.Sprintf("CREATE DATABASE %s_%d", prefix, i), fmt.Sprintf("CREATE TABLE %s_%d.`my orders`%s", prefix, i, beginTable))
+				harness.MustExec(t, admin, fmt.Sprintf("INSERT INTO %s_%d.`my orders` VALUES (%d, 'a')", prefix, i, 1000+i))
+			}
+			p := harness.StartProxy(t, (&shards{servers: [2]*servers.Server{first, second}}).listeners()+fmt.Sprintf(
+				"sources: {ids: {segment: {key: \"{schema}.{table}\", step: 10}}}\nrules: [{table: \"%s_*.my orders\", column: id, source: ids}]\n", prefix))
+			db := harness.Open(t, first.Config(""), p.Addr("shard0"))
+			harness.MustExec(t, admin, "SET GLOBAL log_output = 'TABLE'", "SET GLOBAL general_log = ON")
+			for i := range 3 {
+				harness.MustExec(t, direct, fmt.Sprintf("CREATE DATABASE %s_%d", prefix, i), fmt.Sprintf("CREATE TABLE %s_%d.`my orders`%s", prefix, i, beginTable))
+				t.Cleanup(func() { harness.MustExec(t, direct, fmt.Sprintf("DROP DATABASE %s_%d", prefix, i)) })
+				harness.MustExec(t, admin, "TRUNCATE mysql.general_log")
+				assert.Equal(t, "the series began at", insert(t, db, fmt.Sprintf("%s_%d.`my orders`", prefix, i)), int64(1001+i))
+				var asked []string
+				rows := assert.Of(admin.Query("SELECT argument FROM mysql.general_log WHERE command_type IN ('Query', 'Execute') AND user_host LIKE 'app%'")).Must(t)
+				for rows.Next() {
+					var text string
+					assert.Must(t, rows.Scan(&text))
+					asked = append(asked, text)
+				}
+				assert.Must(t, rows.Err())
+				t.Logf("compared: %d questions", len(asked))
+				assert.LessOrEqual(t, fmt.Sprintf("questions %q", asked), len(asked), 4)
+			}
 		})
 	}
 }

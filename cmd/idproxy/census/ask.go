@@ -60,40 +60,44 @@ func (s *Shard) open(ctx context.Context) ([]*upstream.Server, error) {
 
 // askServer asks one server, and closes it.
 func (s *Shard) askServer(ctx context.Context, u *upstream.Server) found {
-	a := &asker{Shard: s, u: u, seen: map[filledColumn]bool{}, out: found{greatest: map[series]segment.Greatest{}}}
+	a := &asker{Shard: s, u: u, out: found{greatest: map[series]segment.Greatest{}}}
 	defer u.Close()
-	tables, err := s.list(ctx, u)
-	if err == nil {
-		a.out.renamed, err = a.renamed(ctx, tables)
-	}
+	tables, all, err := s.list(ctx, u)
 	if err != nil {
 		a.out.unasked = []*unasked{{shard: s, err: err}}
 		return a.out
 	}
-	var wg sync.WaitGroup
-	free := make(chan struct{}, upstream.ConnectionsAtOnce)
-	for _, t := range tables {
-		free <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-free }()
-			a.ask(ctx, t)
-		})
-	}
-	wg.Wait()
+	a.out.renamed = a.renamed(tables, all)
+	atOnce(tables, func(t filledTable) { a.find(ctx, t) })
+	a.greatest(ctx)
 	out := a.out
 	slices.SortFunc(out.unasked, func(a, b *unasked) int { return cmp.Compare(a.column, b.column) })
 	return out
 }
 
+// atOnce does something with each of some, with as many at once as there are connections.
+func atOnce[T any](all []T, do func(T)) {
+	var wg sync.WaitGroup
+	free := make(chan struct{}, upstream.ConnectionsAtOnce)
+	for _, one := range all {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			do(one)
+		})
+	}
+	wg.Wait()
+}
+
 // list connects, and lists the tables to ask for.
-func (s *Shard) list(ctx context.Context, u *upstream.Server) ([]filledTable, error) {
+func (s *Shard) list(ctx context.Context, u *upstream.Server) (list []filledTable, all []tableName, err error) {
 	connect, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("no answer within %v", connectTime))
 	defer cancel()
 	if err := u.DB.PingContext(connect); err != nil {
 		if connect.Err() != nil {
 			err = context.Cause(connect)
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	return s.tables(ctx, u)
 }

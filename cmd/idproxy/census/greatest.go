@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/idsource/segment"
@@ -29,45 +30,69 @@ type asker struct {
 	*Shard
 	u *upstream.Server
 
-	mu   sync.Mutex
-	seen map[filledColumn]bool // a view and its table have the same
-	out  found
+	mu      sync.Mutex
+	columns []filledColumn
+	out     found
 }
 
-// ask asks for the columns of a table that the source fills.
-func (a *asker) ask(ctx context.Context, t filledTable) {
-	columns, err := a.columns(ctx, t)
+// find finds the columns of a table that the source fills.
+func (a *asker) find(ctx context.Context, t filledTable) {
+	columns, err := a.columnsOf(ctx, t)
 	if err != nil {
 		for _, r := range t.rules {
 			a.miss(t.schema+"."+t.table+"."+r.Column, err)
 		}
-		return
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, c := range columns {
-		if !a.first(c) {
-			continue
+		same := func(of filledColumn) bool { return of.of == c.of && strings.EqualFold(of.name(), c.name()) }
+		if !t.view || !slices.ContainsFunc(a.columns, same) { // a view and its table have the same
+			a.columns = append(a.columns, c)
 		}
-		id, err := a.u.Greatest(ctx, c.schema, c.table, c.column, a.census.source.Segment.Last)
-		if err == nil {
-			err = TooHigh(id, c.column.Max)
-		}
-		if err != nil {
-			a.miss(c.name(), err)
-			continue
-		}
-		a.mu.Lock()
-		a.out.raise(c.of, segment.Greatest{ID: id, Column: proxy.ColumnOn(a.Name(), c.name())})
-		a.mu.Unlock()
 	}
 }
 
-// first reports whether nobody has asked for the column yet.
-func (a *asker) first(c filledColumn) bool {
+// togetherTime is how long one statement for many columns may take. A table that somebody has locked, which may be the client
+// that waits for its first id, would keep all of them from being known.
+const togetherTime = 500 * time.Millisecond
+
+// greatest asks for the greatest ids of all columns: a few at once, many in one statement, unless the server does not answer
+// that.
+func (a *asker) greatest(ctx context.Context) {
+	last := a.census.source.Segment.Last
+	if len(a.columns) > upstream.ConnectionsAtOnce {
+		all := make([]upstream.Column, len(a.columns))
+		for i, c := range a.columns {
+			all[i] = upstream.Column{Schema: c.schema, Table: c.table, Column: c.column}
+		}
+		short, cancel := context.WithTimeout(ctx, togetherTime)
+		defer cancel()
+		if ids, err := a.u.AllGreatest(short, all, last); err == nil {
+			for i, c := range a.columns {
+				a.take(c, ids[i], nil)
+			}
+			return
+		}
+	}
+	atOnce(a.columns, func(c filledColumn) {
+		id, err := a.u.Greatest(ctx, c.schema, c.table, c.column, last)
+		a.take(c, id, err)
+	})
+}
+
+// take notes the greatest id of a column, or why it is not known.
+func (a *asker) take(c filledColumn, id uint64, err error) {
+	if err == nil {
+		err = TooHigh(id, c.column.Max)
+	}
+	if err != nil {
+		a.miss(c.name(), err)
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	seen := a.seen[c]
-	a.seen[c] = true
-	return !seen
+	a.out.raise(c.of, segment.Greatest{ID: id, Column: proxy.ColumnOn(a.Name(), c.name())})
 }
 
 // miss notes what could not be asked, unless there is nothing to ask.
@@ -80,14 +105,16 @@ func (a *asker) miss(column string, err error) {
 	a.out.unasked = append(a.out.unasked, &unasked{a.Shard, column, err})
 }
 
-// columns returns the columns of a table that the source fills.
-func (a *asker) columns(ctx context.Context, t filledTable) (columns []filledColumn, err error) {
+// columnsOf returns the columns of a table that the source fills.
+func (a *asker) columnsOf(ctx context.Context, t filledTable) (columns []filledColumn, err error) {
 	if !t.view && !a.counts(t.tableName) {
 		return nil, nil
 	}
-	table, err := a.u.Table(ctx, t.schema, t.table, t.rules)
-	if err != nil {
-		return nil, err
+	table := &rule.Table{Columns: t.columns}
+	if t.view || slices.ContainsFunc(t.rules, func(r *rule.Rule) bool { return table.Find(r.Column) == nil }) {
+		if table, err = a.u.Table(ctx, t.schema, t.table, t.rules); err != nil {
+			return nil, err
+		}
 	}
 	for _, r := range t.rules {
 		column, _, ok := table.Column(r.Column)
@@ -102,7 +129,9 @@ func (a *asker) columns(ctx context.Context, t filledTable) (columns []filledCol
 		}
 		if ok && a.counts(tableName{c.schema, c.table}) {
 			c.of = a.seriesOf(tableName{c.schema, c.table})
-			columns = append(columns, c)
+			if !slices.Contains(columns, c) { // it has several rules
+				columns = append(columns, c)
+			}
 		}
 	}
 	return columns, nil
@@ -120,12 +149,12 @@ func (a *asker) counts(t tableName) bool {
 }
 
 // renamed lists the other keys of the template whose tables the server does not have, where it has the table of the series: of
-// the table's schema, where the template names that.
-func (a *asker) renamed(ctx context.Context, tables []filledTable) (keys []string, err error) {
+// the table's schema, where the template names that. all are the tables that the server has there.
+func (a *asker) renamed(tables []filledTable, all []tableName) (keys []string) {
 	template := a.census.source.Segment.Key
 	i := slices.IndexFunc(tables, func(t filledTable) bool { return !t.view && a.counts(t.tableName) })
-	if i < 0 || len(a.census.others) == 0 {
-		return nil, nil
+	if i < 0 {
+		return nil
 	}
 	made := segment.OfTemplate(segment.KeyOf(template, tables[i].schema, "{table}"))
 	for _, key := range a.census.others {
@@ -133,18 +162,11 @@ func (a *asker) renamed(ctx context.Context, tables []filledTable) (keys []strin
 			keys = append(keys, key)
 		}
 	}
-	if keys == nil {
-		return nil, nil
-	}
-	query, args := "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES", []any(nil)
-	if strings.Contains(template, "{schema}") {
-		query, args = query+" WHERE TABLE_SCHEMA = ?", []any{tables[i].schema}
-	}
-	err = a.u.Each(ctx, query, func(row []string) {
-		there := segment.KeyOf(template, row[0], row[1])
+	for _, t := range all {
+		there := a.seriesOf(t).key
 		keys = slices.DeleteFunc(keys, func(key string) bool { return key == there })
-	}, args...)
-	return keys, err
+	}
+	return keys
 }
 
 // behind follows a column of a view to its table, whose series it is filled from. ok is false when

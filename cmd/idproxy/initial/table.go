@@ -3,9 +3,10 @@ package initial
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
+
+	"idproxy/rule"
 )
 
 // name is that of a table. It is a key of maps.
@@ -73,19 +74,14 @@ func (t *table) setDated([]string) { t.dated = true }
 
 func (t *table) setRefers(row []string) { t.refers = append(t.refers, row[0]) }
 
-// kinds are the bits of the types that hold ids.
-var kinds = map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-
 // most is the greatest id that the column holds, 0 where it holds none.
 func (c *column) most() uint64 {
-	bits := kinds[c.kind]
-	switch {
-	case bits == 0:
-		return 0
-	case c.unsigned:
-		return math.MaxUint64 >> (64 - bits)
+	sign := ""
+	if c.unsigned {
+		sign = " unsigned"
 	}
-	return math.MaxUint64 >> (65 - bits)
+	as, _ := rule.Integer(c.name, c.kind, sign)
+	return as.Max
 }
 
 // declared is the column's type, as SQL has it.

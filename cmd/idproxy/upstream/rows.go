@@ -18,6 +18,17 @@ func (u *Server) Each(ctx context.Context, query string, do func(row []string), 
 	defer conn.Close()
 	_, _ = conn.ExecContext(ctx, fresh) // who does not take it remembers nothing
 	rows, err := conn.QueryContext(ctx, query, args...)
+	return each(rows, err, do)
+}
+
+// EachName is Each for what MySQL does not remember: names, and what belongs to them.
+func (u *Server) EachName(ctx context.Context, query string, do func(row []string)) error {
+	rows, err := u.DB.QueryContext(ctx, query)
+	return each(rows, err, do)
+}
+
+// each calls do with every row of an answer.
+func each(rows *sql.Rows, err error, do func(row []string)) error {
 	if err != nil {
 		return err
 	}

@@ -227,6 +227,40 @@ func (t Tables) Greatest(ctx context.Context, schema, table string, column rule.
 	return t.greatest(ctx, ask.GreatestQuery(schema, table, column, last), column)
 }
 
+// Column is a column of a table.
+type Column struct {
+	Schema, Table string
+	rule.Column
+}
+
+// AllGreatest does what Greatest does for several columns, in one statement.
+func (t Tables) AllGreatest(ctx context.Context, columns []Column, last uint64) ([]uint64, error) {
+	if len(columns) == 0 {
+		return nil, nil
+	}
+	questions := make([]string, len(columns))
+	for i, c := range columns {
+		questions[i] = fmt.Sprintf("SELECT %d, (%s)", i, ask.GreatestQuery(c.Schema, c.Table, c.Column, last))
+	}
+	rows, err := t.DB.QueryContext(ctx, strings.Join(questions, " UNION ALL "))
+	if err != nil {
+		return nil, orLocked(err)
+	}
+	defer rows.Close()
+	greatest := make([]uint64, len(columns))
+	for rows.Next() {
+		var i int
+		var v sql.NullString
+		if err := rows.Scan(&i, &v); err != nil {
+			return nil, err
+		}
+		if greatest[i], err = id(v, columns[i].Column); err != nil {
+			return nil, err
+		}
+	}
+	return greatest, orLocked(rows.Err())
+}
+
 // Held returns the greatest of some ids that a column holds, 0 when it holds none.
 func (t Tables) Held(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error) {
 	return t.greatest(ctx, ask.HeldQuery(schema, table, column, ids), column)
@@ -239,6 +273,11 @@ func (t Tables) greatest(ctx context.Context, question string, column rule.Colum
 	if err != nil {
 		return 0, orLocked(err)
 	}
+	return id(v, column)
+}
+
+// id reads what a server answers to a question for an id of a column.
+func id(v sql.NullString, column rule.Column) (uint64, error) {
 	if !v.Valid || strings.HasPrefix(v.String, "-") {
 		return 0, nil
 	}
