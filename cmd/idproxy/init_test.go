@@ -131,6 +131,9 @@ func TestInit(t *testing.T) {
 	holds(t, "a key that never counted", counting.err, "left out: "+s.name+".big_0: its primary key nr is BIGINT UNSIGNED without AUTO_INCREMENT, so that the application may give the ids: --integer-keys has idproxy give them")
 	holds(t, "a table that counts", counting.out, s.name+".t_*")
 	assert.True(t, !strings.Contains(counting.out[strings.Index(counting.out, "rules:"):strings.Index(counting.out, "# Left out")], "big_"), "a key that never counted has a rule")
+	replaced := runWith(t, "", append(slices.Clone(args), "--integer-keys=false", "--force")...)
+	assert.True(t, replaced.status == statusFine && !strings.Contains(replaced.out, "left out: "+s.name+".big_0"), "a key that has a rule in the file that is replaced: %+v", replaced)
+	assert.True(t, ruleOf(assert.Of(config.Load(path)).Must(t), "s0", s.name, "big_0") != nil, "it has none in the new one")
 	s.forced(t, path, args)
 }
 

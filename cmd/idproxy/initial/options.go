@@ -27,7 +27,8 @@ type Options struct {
 	Schema  string // file of the schema of configurations; empty: it is not named
 	Kept    Kept   // of the file that is replaced
 
-	IntegerKeys bool // rules for integer keys that are no AUTO_INCREMENT, too
+	IntegerKeys bool                                    // rules for integer keys that are no AUTO_INCREMENT, too
+	Filled      func(schema, table, column string) bool // whether such a key has a rule in the file that is replaced; nil: none has
 }
 
 // StateFor is the folder of a file store for a configuration of that path: beside it, or where

@@ -124,7 +124,9 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 		return nil, err
 	}
 	defer u.Close()
-	r := &reader{Server: u, tables: map[name]*table{}, plain: o.IntegerKeys}
+	r := &reader{Server: u, tables: map[name]*table{}, plain: func(schema, table, column string) bool {
+		return o.IntegerKeys || o.Filled != nil && o.Filled(schema, table, column)
+	}}
 	out := &said{tables: r.tables}
 	var version string
 	if err := u.DB.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names <> 0").Scan(&version, &out.fold); err != nil {

@@ -16,8 +16,8 @@ import (
 type reader struct {
 	*upstream.Server
 	tables map[name]*table
-	plain  bool // keys that are no AUTO_INCREMENT get ids, too
-	dates  bool // the server knows periods
+	plain  func(schema, table, column string) bool // a key that is no AUTO_INCREMENT gets ids, too
+	dates  bool                                    // the server knows periods
 }
 
 // notSystem narrows a question about tables to those of users.
@@ -56,7 +56,7 @@ func (r *reader) list(ctx context.Context, schemas []string) error {
 		err := r.Each(ctx, q.query, func(row []string) {
 			of := name{row[0], row[1]}
 			if r.tables[of] == nil {
-				r.tables[of] = &table{plain: r.plain}
+				r.tables[of] = &table{plain: func(column string) bool { return r.plain(of.schema, of.table, column) }}
 			}
 			q.row(r.tables[of], row[2:])
 		}, args...)

@@ -20,17 +20,17 @@ func (n name) compare(with name) int {
 
 // table is what a server says of one.
 type table struct {
-	kind    string   // BASE TABLE, VIEW, ...
-	columns []column // those of the primary key, and one with AUTO_INCREMENT
-	leads   []string // the columns that some key begins with
-	keys    []string // the columns of the primary key
-	refers  []string // the columns of foreign keys
-	counter uint64   // the greatest id that AUTO_INCREMENT has given, as far as the server says
-	top     uint64   // the greatest id in the table, or given
-	unread  error    // why top is not known
-	plain   bool     // a key that is no AUTO_INCREMENT gets ids, too
-	dated   bool     // it has columns that a period could have
-	period  bool     // it has a period of the application's (MariaDB)
+	kind    string                   // BASE TABLE, VIEW, ...
+	columns []column                 // those of the primary key, and one with AUTO_INCREMENT
+	leads   []string                 // the columns that some key begins with
+	keys    []string                 // the columns of the primary key
+	refers  []string                 // the columns of foreign keys
+	counter uint64                   // the greatest id that AUTO_INCREMENT has given, as far as the server says
+	top     uint64                   // the greatest id in the table, or given
+	unread  error                    // why top is not known
+	plain   func(column string) bool // a key that is no AUTO_INCREMENT gets ids, too; nil: none does
+	dated   bool                     // it has columns that a period could have
+	period  bool                     // it has a period of the application's (MariaDB)
 }
 
 // column is one that may hold ids.
@@ -136,7 +136,7 @@ func (t *table) primary() (c column, why string) {
 		return c, fmt.Sprintf("its primary key %s has a default of its own, %s", c.name, c.byDefault)
 	case slices.Contains(t.refers, c.name):
 		return c, fmt.Sprintf("its primary key %s refers to another table, which has given the id", c.name)
-	case !t.plain:
+	case t.plain == nil || !t.plain(c.name):
 		return c, fmt.Sprintf("its primary key %s is %s without AUTO_INCREMENT, so that the application may give the ids: --integer-keys has idproxy give them", c.name, c.declared())
 	}
 	return c, ""

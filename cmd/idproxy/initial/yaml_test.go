@@ -19,7 +19,7 @@ import (
 func TestYAML(t *testing.T) {
 	id := column{name: "id", kind: "bigint", auto: true}
 	tables := map[name]*table{
-		{"shop", "on"}:              {kind: "BASE TABLE", columns: []column{{name: "true", kind: "int"}}, keys: []string{"true"}, plain: true},
+		{"shop", "on"}:              {kind: "BASE TABLE", columns: []column{{name: "true", kind: "int"}}, keys: []string{"true"}, plain: func(string) bool { return true }},
 		{"shop", "a#b"}:             {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"${HOME}", "t"}:            {kind: "BASE TABLE", columns: []column{id}, leads: []string{"id"}},
 		{"shop", "x\nlisteners: 1"}: {kind: "VIEW"},
