@@ -159,13 +159,16 @@ func checkSnowflake(d *document, c *Config, f *Snowflake, path string) {
 	if workers {
 		checkWorkers(d, c, f, path)
 	}
+	if at, ok := d.vals[path+"/pool_name"]; ok && !validName(f.PoolName) && !d.failedAt(at) {
+		d.fail(at, "%s is not a name: use up to 64 letters, digits, \"_\", \"-\" and \".\", starting with a letter or digit", quote(f.PoolName))
+	}
 	if at := path + "/clock_back/then"; f.ClockBack.Then == ThenSwap && !workers && d.has(at) {
 		d.fail(d.vals[at], "then: swap needs \"workers\", a fixed number has no other: use error or borrow")
 	}
 	if s := store(d, c, path+"/store", f.Store); s != nil && !s.Kind().Fence {
 		d.fail(d.vals[path+"/store"], "store %s is no file store: the fence of a fixed worker needs one", quote(f.Store))
 	}
-	for _, key := range []string{"store", "lease", "disposable", "pool"} {
+	for _, key := range []string{"store", "lease", "disposable", "pool", "pool_name"} {
 		if (key == "store") == workers && d.has(path+"/"+key) {
 			d.fail(d.keys[path+"/"+key], "%q does not go with %s: remove it", key, map[bool]string{true: `"workers"`, false: `a fixed "worker"`}[workers])
 		}

@@ -194,6 +194,9 @@ func (c *Config) completeSource(s *Source) {
 				f.ClockBack.Then = ThenSwap
 			}
 		}
+		if f.Workers != "" && f.PoolName == "" {
+			f.PoolName = s.Name
+		}
 		if f.Workers != "" && f.Lease == nil {
 			f.Lease = &Lease{}
 			f.Lease.setDefaults()

@@ -196,6 +196,7 @@ const (
 type Snowflake struct {
 	Workers    string        `yaml:"workers"`    // redis, etcd, zookeeper or mysql store that leases worker numbers
 	Pool       uint64        `yaml:"pool"`       // how many numbers serve makes in the store, and adds where they are fewer; default: idproxy worker add makes them
+	PoolName   string        `yaml:"pool_name"`  // the pool in the store: the old name, where a source is renamed; default the source's name
 	Disposable bool          `yaml:"disposable"` // with workers: each start of a process uses a number up; default false
 	Worker     uint64        `yaml:"worker"`     // this process's number when Workers is empty
 	Datacenter uint64        `yaml:"datacenter"` // only with a layout like 41/5+5/12, and then required

@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 	"cmd/idproxy":         {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/initial", "cmd/idproxy/migrate", "cmd/idproxy/sources", "cmd/idproxy/top", "config", "monitor", "plural"},
 	"cmd/idproxy/top":     {"monitor"},
 	"cmd/idproxy/migrate": {"cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "monitor", "pattern", "plural", "rule"},
-	"cmd/idproxy/initial": {"cmd/idproxy/migrate", "cmd/idproxy/upstream", "config", "pattern", "plural", "rule"},
+	"cmd/idproxy/initial": {"cmd/idproxy/migrate", "cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "pattern", "plural", "rule"},
 	"cmd/idproxy/admin":   {"cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
 		"cmd/idproxy/admin", "cmd/idproxy/handover", "cmd/idproxy/keys", "cmd/idproxy/ruleset", "cmd/idproxy/sources", "cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",

@@ -21,10 +21,8 @@ import (
 
 	"idproxy/cmd/idproxy/admin"
 	"idproxy/cmd/idproxy/initial"
-	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/plural"
-	"idproxy/rule"
 )
 
 // switchName is what a switch may be called.
@@ -94,7 +92,7 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	if err := f.Check(nil); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	f.Filled = filledBy(path)
+	f.Filled = initial.FilledBy(path)
 	survey, login, err := f.read(cmd.Context(), f.questions())
 	if err != nil {
 		return err
@@ -132,24 +130,6 @@ func (f *initFlags) run(cmd *cobra.Command, path string) error {
 	}
 	printPlan(report, plan, next(path, login))
 	return findingIf(plan.Partial())
-}
-
-// filledBy reports of columns whether a configuration that is there gives them ids; nil where none is. Their AUTO_INCREMENT may
-// be gone since, as idproxy migrate drop takes it away.
-func filledBy(path string) func(schema, table, column string) bool {
-	cfg, err := config.Load(path)
-	if err != nil {
-		return nil
-	}
-	sets := ruleset.ByListener(cfg, nil, nil)
-	return func(schema, table, column string) bool {
-		for _, rules := range sets {
-			if slices.ContainsFunc(rules.Match([]byte(schema), []byte(table), true), func(r *rule.Rule) bool { return !r.Observe && strings.EqualFold(r.Column, column) }) {
-				return true
-			}
-		}
-		return false
-	}
 }
 
 // openSeries opens the series that a new configuration names, above what all servers said, or says what is left to do.

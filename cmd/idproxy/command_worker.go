@@ -68,17 +68,18 @@ func (f *workerFlags) list() *cobra.Command {
 }
 
 func (f *workerFlags) add() *cobra.Command {
-	fresh := false
+	fresh, force := false, false
 	c := &cobra.Command{
 		Use: "add N", Short: "Fill the pool up to N numbers", Example: "  idproxy worker add 16 --new-pool", Args: usageOf(cobra.ExactArgs(1)),
 		RunE: f.run(func(ctx context.Context, w *admin.Workers, numbers []uint64) error {
-			added, err := w.Add(ctx, numbers[0], fresh)
+			added, err := w.Add(ctx, numbers[0], fresh, force)
 			if err != nil {
 				return err
 			}
 			return show(f.out, f.json, added, printAdded)
 		}),
 	}
+	c.Flags().BoolVar(&force, "force", false, "make the pool beside another one that is in use and makes the same ids")
 	c.Flags().BoolVar(&fresh, "new-pool", false, "no id of this source was ever issued; a new pool gives out numbers at once")
 	return c
 }

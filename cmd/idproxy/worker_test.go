@@ -77,6 +77,34 @@ func TestCheckPools(t *testing.T) {
 	says(t, path, "check --online", statusFinding, "the pool in store leases is for ids of 41/3/12 since")
 }
 
+// TestRenamedPool: a source that was renamed gets no pool of its own while that of the old name is in use, but goes on with that one where it is named.
+func TestRenamedPool(t *testing.T) {
+	path, _ := leasing(t)
+	commands(t, path)(statusFine, "", "worker", "add", "4", "--new-pool")
+	before := running(t, path)
+	number := numberOf(t, before, "event_id", "41/3/12")
+	text := strings.Replace(string(assert.Of(os.ReadFile(path)).Must(t)), "event_id", "renamed_id", 1)
+	renamed := harness.WriteConfig(t, text)
+	run := commands(t, renamed)
+	const inUse = "pool event_id is in use"
+	run(statusFinding, inUse, "worker", "add", "4", "--new-pool")
+	run(statusFinding, inUse, "worker", "add", "4")
+	run(statusFinding, inUse, "check", "--online")
+	makes := running(t, harness.WriteConfig(t, strings.Replace(text, "workers: leases", "workers: leases, pool: 4", 1)))
+	assert.Until(t, "serve says why it makes no pool", func() bool {
+		why := makes.Named()["renamed_id"].Standing().Problem
+		return why != nil && strings.Contains(why.Error(), inUse)
+	})
+	named := harness.WriteConfig(t, strings.Replace(text, "workers: leases", "workers: leases, pool_name: event_id", 1))
+	commands(t, named)(statusFine, "pool event_id", "worker", "list")
+	after := running(t, named)
+	assert.True(t, numberOf(t, after, "renamed_id", "41/3/12") != number, "both have number %d", number)
+	run(statusFine, "4 added", "worker", "add", "4", "--new-pool", "--force")
+	for _, s := range []*sources.Sources{before, makes, after} {
+		assert.NoError(t, s.Close())
+	}
+}
+
 // TestLeasedSources runs two programs' sources on one pool, ends one and has a third take over.
 func TestLeasedSources(t *testing.T) {
 	path, _ := leasing(t)
@@ -119,7 +147,7 @@ func TestWorkersRights(t *testing.T) {
 stores: {leases: {redis: {addrs: ["%s"], username: idp, password: secret}}}
 sources: {event_id: {snowflake: {workers: leases, layout: 41/3/12, lease: {heartbeat: 200ms, reclaim: 8s}}}}
 `, askedListener(t), server.Addr))
-	rights := []string{"+client|setname", "+evalsha", "+eval", "+info", "+time", "+hget", "+hset", "+hgetall", "+del", "+@sortedset"}
+	rights := []string{"+client|setname", "+evalsha", "+eval", "+info", "+time", "+hget", "+hset", "+hgetall", "+del", "+@sortedset", "+scan"}
 	may := func(rights ...string) {
 		t.Helper()
 		answer, err := server.Do(append([]string{"ACL", "SETUSER", "idp", "reset", "on", ">secret", "~idproxy:*"}, rights...)...)

@@ -25,9 +25,26 @@ type table struct{ s *Store }
 // Close implements lease.Table.
 func (t table) Close() error { return nil }
 
+// pools is what the keys of pools begin with.
+const pools = "/idproxy/workers/"
+
+// Pools implements lease.Table.
+func (t table) Pools(ctx context.Context) (names []string, err error) {
+	r, err := t.s.c.Get(ctx, pools, client.WithPrefix(), client.WithKeysOnly())
+	if err != nil {
+		return nil, t.s.wrap(err)
+	}
+	for _, kv := range r.Kvs {
+		if name, ok := strings.CutSuffix(strings.TrimPrefix(string(kv.Key), pools), "/pool"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 // Visit implements lease.Table.
 func (t table) Visit(_ context.Context, pool string, do func(v lease.Visit) error) error {
-	base := "/idproxy/workers/" + pool + "/"
+	base := pools + pool + "/"
 	if err := do(&visit{s: t.s, pool: base + "pool", base: base + "number/"}); err != nil {
 		return t.s.wrap(err)
 	}

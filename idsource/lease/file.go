@@ -54,7 +54,7 @@ func (r *keeping) resume() {
 	}
 	r.cfg.Logger.Info("worker number taken up again", "source", r.cfg.Pool, "worker", s.Worker)
 	r.main = &Hold{Worker: s.Worker, Token: s.Token, Start: s.Until, Fence: s.Fence, Beat: s.Beat, Active: true, deadline: s.Deadline}
-	r.until = s.Until
+	r.until, r.was = s.Until, true
 	r.seen = clock{now: s.Now, at: s.At}
 	if s.Until < s.Fence {
 		r.grant(s.Fence) // the store has that bound already: there is no need to ask it first

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"idproxy/idsource"
@@ -23,6 +24,7 @@ type Config struct {
 	Dir    string               // folder of the file by which a process that was restarted takes its number again; default: no file
 	Place  string               // names the store; a number is taken up again only from the same one
 	Size   uint64               // the pool is made with so many numbers, and grows to have them; default: an administrator makes it
+	Beside []string             // pools whose numbers may make the same ids
 	Once   bool                 // the store is one of disposable numbers: no file, no spare number, and without the store it goes on
 	Label  string               // who we are, for people; default host and process number
 	Clock  func() time.Duration // runs on while the machine sleeps, and nobody can set it; default: the host's since it started
@@ -114,6 +116,7 @@ type keeping struct {
 	nextSpare   time.Duration // when to look for a spare again
 	nextFill    time.Duration // when to look again whether the pool lacks numbers
 	waiting     bool          // it was logged
+	was         bool          // it has had a number of the pool
 }
 
 // clock is a reading of the store's clock.
@@ -183,7 +186,7 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 			return r.failed(fmt.Errorf("%w: pool %s gave number %d, and the layout has room for %d", idsource.BadConfig, r.cfg.Pool, reply.Worker, r.numbers))
 		}
 		h = r.took(h.Token, reply, sent)
-		r.main, r.tries, r.waiting = &h, 0, false
+		r.main, r.tries, r.waiting, r.was = &h, 0, false, true
 		r.cfg.Logger.Info("worker number taken", "source", r.cfg.Pool, "worker", h.Worker)
 		return r.begin(reply)
 	case Wait:
@@ -195,6 +198,12 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 		return max(leastPause/5, min(reply.Wait, slow))
 	case NoPool:
 		if r.cfg.Size > 0 {
+			if !r.was { // else it is made again
+				if err := r.alone(ctx); err != nil {
+					r.later(unknown, fmt.Errorf("pool %s: %s: %w", r.cfg.Pool, reply.Verdict, err))
+					return slow
+				}
+			}
 			pause, _ := r.fill(ctx)
 			return pause
 		}
@@ -224,6 +233,20 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 	}
 	r.later(unknown, err)
 	return slow
+}
+
+// alone refuses to make the pool beside another one whose numbers make the same ids.
+func (r *keeping) alone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fillTime)
+	defer cancel()
+	rival, err := Rival(ctx, r.cfg.Store, r.shape, r.cfg.Rules, append(slices.Clone(r.cfg.Beside), r.cfg.Pool))
+	if err != nil {
+		return fmt.Errorf("it is not known whether numbers of another pool make the same ids: %w", err)
+	}
+	if rival != "" {
+		return fmt.Errorf("pool %s is in use, and its numbers make the same ids: if the source was renamed, pool_name: %[1]s; if they need not differ, idproxy worker add N --force", rival)
+	}
+	return nil
 }
 
 // fill makes the pool, or adds the numbers that it lacks; more: there are more now, or it is not

@@ -241,6 +241,21 @@ func TestMakesPool(t *testing.T) {
 	})
 }
 
+// TestMakesNoPoolBeside: a keeper makes no pool while another one is in use that makes the same ids.
+func TestMakesNoPoolBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, g := newMemory(defaults(t), 0), newGuest()
+		m.exists, m.size, m.pools = false, 1, []string{"old"}
+		m.records[0] = Record{State: Held, Token: "another", Beat: time.Now().UnixMilli(), Fence: time.Now().UnixMilli() + 8000}
+		defer keep(t, m, g, "")()
+		time.Sleep(15 * time.Second)
+		g.givesNone(t, "while the holder of the other pool may live", "pool old is in use, and its numbers make the same ids")
+		m.set(func(m *memory) { assert.Equal(t, "a pool was asked for so often", m.adds, 0) })
+		time.Sleep(time.Minute)
+		g.gives(t, "behind that")
+	})
+}
+
 // TestPace: three tries for a free number a second apart, then the silent are
 // looked at, and waited for as long as it takes.
 func TestPace(t *testing.T) {

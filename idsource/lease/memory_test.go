@@ -28,6 +28,7 @@ type memory struct {
 	meets   func()          // called while a renewal is under way, behind its step
 	takes   []time.Time     // when one was asked for, spare ones left out
 	off     time.Duration   // by which its clock is wrong
+	pools   []string        // names by which there is a pool
 }
 
 var errDown = fmt.Errorf("%w: connection refused", ErrUnsent)
@@ -60,6 +61,8 @@ func (m *memory) enter(shape string) (now int64, v Verdict, err error) {
 	}
 	return time.Now().Add(m.off).UnixMilli(), Granted, nil
 }
+
+func (m *memory) Pools(context.Context) ([]string, error) { return m.pools, nil }
 
 func (m *memory) Take(_ context.Context, a Ask) (Reply, error) {
 	now, v, err := m.enter(a.Shape)
@@ -143,7 +146,7 @@ func (m *memory) Drop(context.Context, string, []uint64) ([]uint64, error) { ret
 func (m *memory) List(context.Context, string) (Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := Listing{Pool: m.pool, Exists: m.exists, Records: map[uint64]Record{}}
+	l := Listing{Pool: m.pool, Exists: m.exists, Now: time.Now().Add(m.off).UnixMilli(), Records: map[uint64]Record{}}
 	for w, r := range m.records {
 		l.Records[w] = r
 	}

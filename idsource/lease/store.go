@@ -28,6 +28,8 @@ type Store interface {
 	Add(ctx context.Context, f Fill) (added int, err error)
 	// Drop takes free numbers out of the pool and returns those it took.
 	Drop(ctx context.Context, pool string, workers []uint64) (dropped []uint64, err error)
+	// Pools returns the names of all pools that there are.
+	Pools(ctx context.Context) ([]string, error)
 	// List reads a pool.
 	List(ctx context.Context, pool string) (Listing, error)
 	// Close ends the store.

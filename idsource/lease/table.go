@@ -13,6 +13,8 @@ type Table interface {
 	// Visit calls do, whose reading and writing goes to one server: when another
 	// one answers in between, or the same one after a restart, writing fails.
 	Visit(ctx context.Context, pool string, do func(v Visit) error) error
+	// Pools returns the names of all pools that there are.
+	Pools(ctx context.Context) ([]string, error)
 	Close() error
 }
 
@@ -291,6 +293,9 @@ func (s tabled) List(ctx context.Context, pool string) (l Listing, err error) {
 	})
 	return l, err
 }
+
+// Pools implements Store.
+func (s tabled) Pools(ctx context.Context) ([]string, error) { return s.table.Pools(ctx) }
 
 // Choose says which of a pool's numbers to take: the free one whose timestamps ended first, if it
 // can be used. With reclaim it may also be a held one: of those that can be used the one that has

@@ -20,6 +20,8 @@ func newLedger() *ledger {
 	return &ledger{page: Page{Exists: true, Pool: Pool{Shape: testShape}, Now: 1e6, Records: map[uint64]Record{}}}
 }
 
+func (l *ledger) Pools(context.Context) ([]string, error) { return nil, nil }
+
 func (l *ledger) Visit(_ context.Context, _ string, do func(v Visit) error) error { return do(l) }
 
 func (l *ledger) Read(context.Context, Workers) (Page, error) {

@@ -87,6 +87,29 @@ func (t *table) Close() error {
 	return c.Close()
 }
 
+// Pools implements lease.Table.
+func (t *table) Pools(ctx context.Context) (names []string, err error) {
+	rows, err := t.s.db.QueryContext(ctx, "SELECT pool FROM idproxy_pool")
+	if noTable(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, t.s.wrap(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, t.s.wrap(err)
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, t.s.wrap(err)
+	}
+	return names, nil
+}
+
 // Visit implements lease.Table.
 func (t *table) Visit(ctx context.Context, pool string, do func(v lease.Visit) error) (err error) {
 	var c *session

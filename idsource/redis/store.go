@@ -197,6 +197,30 @@ func (s *Store) Drop(ctx context.Context, pool string, workers []uint64) (droppe
 	return dropped, nil
 }
 
+// Pools implements lease.Store. It goes through all keys of the servers.
+func (s *Store) Pools(ctx context.Context) (pools []string, err error) {
+	var mu sync.Mutex
+	before, behind, _ := strings.Cut(keys("*")[0], "*")
+	scan := func(ctx context.Context, c redis.Cmdable) error {
+		found := c.Scan(ctx, 0, before+"*"+behind, 10_000).Iterator()
+		for found.Next(ctx) {
+			mu.Lock()
+			pools = append(pools, strings.TrimSuffix(strings.TrimPrefix(found.Val(), before), behind))
+			mu.Unlock()
+		}
+		return found.Err()
+	}
+	if c, ok := s.client.(*redis.ClusterClient); ok {
+		err = c.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
+	} else {
+		err = scan(ctx, s.client)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.where, err)
+	}
+	return pools, nil
+}
+
 // List implements lease.Store.
 func (s *Store) List(ctx context.Context, pool string) (lease.Listing, error) {
 	now, err := s.client.Time(ctx).Result()

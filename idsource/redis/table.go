@@ -27,6 +27,9 @@ var tableScript = redis.NewScript(tableSource)
 // Close implements lease.Table.
 func (t table) Close() error { return nil }
 
+// Pools implements lease.Table.
+func (t table) Pools(ctx context.Context) ([]string, error) { return t.s.Pools(ctx) }
+
 // Visit implements lease.Table.
 func (t table) Visit(_ context.Context, pool string, do func(v lease.Visit) error) error {
 	base := keys(pool)[0]

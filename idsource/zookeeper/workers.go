@@ -30,6 +30,18 @@ type table struct{ s *Store }
 // Close implements lease.Table.
 func (t table) Close() error { return nil }
 
+// Pools implements lease.Table.
+func (t table) Pools(ctx context.Context) ([]string, error) {
+	names, err := ask(ctx, t.s, func(c *zk.Conn) ([]string, error) {
+		names, _, err := c.Children(root)
+		return names, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	return names, t.s.wrap(err)
+}
+
 // Visit implements lease.Table.
 func (t table) Visit(_ context.Context, pool string, do func(v lease.Visit) error) error {
 	return t.s.wrap(do(&visit{s: t.s, base: root + "/" + pool}))

@@ -47,6 +47,7 @@ func Contract(t *testing.T, open func() lease.Store, clock *Clock, prefix string
 		"administers": func(t *testing.T, pool string) { administers(t, open(), clock, pool) },
 		"goes-on":     func(t *testing.T, pool string) { goesOn(t, open(), clock, pool) },
 		"races":       func(t *testing.T, pool string) { races(t, open, pool) },
+		"rivals":      func(t *testing.T, pool string) { rivals(t, open(), clock, pool) },
 	} {
 		t.Run(name, func(t *testing.T) { run(t, prefix+name) })
 	}
@@ -57,6 +58,29 @@ func inTime(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// rivals looks for pools whose numbers are in use: one that has the name of a source of before.
+func rivals(t *testing.T, s lease.Store, clock *Clock, pool string) {
+	t.Helper()
+	ctx := inTime(t)
+	rival := func(what, shape, want string, but ...string) {
+		t.Helper()
+		got, err := lease.Rival(ctx, s, shape, slowly, but)
+		assert.MustTrue(t, err == nil && (got == want), "%s: %q, %v; want %q", what, got, err, want)
+	}
+	shape := contractShape + " of " + pool // pools of other tests are in the store
+	a := ask(pool)
+	a.Shape, a.Token = shape, "t"
+	assert.Of(s.Add(ctx, lease.Fill{Pool: pool, Shape: shape, Numbers: 3, Fresh: true, Rules: slowly})).Must(t)
+	rival("numbers that nobody has used", shape, "")
+	taken := assert.Of(s.Take(ctx, a)).Must(t)
+	assert.MustTrue(t, taken.Verdict == lease.Granted, "Take: %+v", taken)
+	rival("a number that is held", shape, pool)
+	rival("ids of another shape", contractShape+" of none", "")
+	rival("a pool that may make the same ids", shape, "", pool)
+	clock.Pass(time.Duration(slowly.Reclaim+1) * time.Millisecond)
+	rival("a holder that is silent", shape, "")
 }
 
 // contract is one run of obeysTheRules.

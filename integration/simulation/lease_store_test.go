@@ -177,6 +177,9 @@ func (c *script) List(context.Context, string) (lease.Listing, error) {
 // Close implements lease.Store.
 func (c *script) Close() error { return nil }
 
+// Pools implements lease.Store: nobody makes a pool.
+func (c *script) Pools(context.Context) ([]string, error) { return nil, errRefused }
+
 // table is a store that can compare and set, as etcd and MySQL are: a lease.Table and a lease.Visit.
 type table struct {
 	p    *process
@@ -199,6 +202,9 @@ func (c *table) Visit(_ context.Context, _ string, do func(v lease.Visit) error)
 
 // Close implements lease.Table.
 func (c *table) Close() error { return nil }
+
+// Pools implements lease.Table: nobody makes a pool.
+func (c *table) Pools(context.Context) ([]string, error) { return nil, errRefused }
 
 func (c *table) node() *node { return &c.to().node }
 

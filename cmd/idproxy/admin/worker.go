@@ -69,14 +69,20 @@ type Added struct {
 // Once is how much is left of a pool whose numbers are used once.
 type Once struct{ Used, Size uint64 }
 
-// Add fills the pool up to n numbers. fresh: no id of the source was ever issued.
-func (w *Workers) Add(ctx context.Context, n uint64, fresh bool) (*Added, error) {
+// Add fills the pool up to n numbers. fresh: no id of the source was ever issued. force: other pools may make the same
+// ids.
+func (w *Workers) Add(ctx context.Context, n uint64, fresh, force bool) (*Added, error) {
 	p := w.pool
 	if n == 0 && !p.Disposable || n > p.Size {
 		return nil, fmt.Errorf("%w: a pool of this layout has from 1 to %d numbers", ErrUsage, p.Size)
 	}
 	ctx, cancel := context.WithTimeout(ctx, workerTime)
 	defer cancel()
+	if !force {
+		if err := w.alone(ctx); err != nil {
+			return nil, err
+		}
+	}
 	added, err := p.Store.Add(ctx, lease.Fill{Pool: p.Name, Shape: p.Shape, Numbers: n, Fresh: fresh, Rules: p.Rules})
 	if err != nil {
 		return nil, err
@@ -86,6 +92,23 @@ func (w *Workers) Add(ctx context.Context, n uint64, fresh bool) (*Added, error)
 		return nil, err
 	}
 	return &Added{Pool: p.Name, Added: added, Numbers: len(l.Records), Rests: float64(p.Rules.Resting(l.Pool, l.Now)), Once: w.once(l)}, nil
+}
+
+// alone refuses to make a pool beside another one whose numbers make the same ids.
+func (w *Workers) alone(ctx context.Context) error {
+	p := w.pool
+	l, err := p.Store.List(ctx, p.Name)
+	if err != nil || l.Exists {
+		return err
+	}
+	rival, err := lease.Rival(ctx, p.Store, p.Shape, p.Rules, append(slices.Clone(p.Beside), p.Name))
+	switch {
+	case err != nil:
+		return fmt.Errorf("it is not known whether numbers of another pool make the same ids (--force makes this one all the same): %w", err)
+	case rival != "":
+		return fmt.Errorf("pool %s is in use, and its numbers make the same ids as those of a new pool %s: if the source was renamed, say pool_name: %[1]s in it; if their ids need not differ, --force", rival, p.Name)
+	}
+	return nil
 }
 
 // once says how much is left of the pool, nil when its numbers are leased.

@@ -9,6 +9,10 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/config"
+	"idproxy/rule"
 )
 
 // Kept is what stays of a file that is replaced: the sections that the servers do not say and that
@@ -69,6 +73,24 @@ func Keep(path string) (k Kept, err error) {
 		}
 	}
 	return k, nil
+}
+
+// FilledBy reports of columns whether a configuration that is there gives them ids; nil where none is. Their AUTO_INCREMENT may
+// be gone since, as idproxy migrate drop takes it away.
+func FilledBy(path string) func(schema, table, column string) bool {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return nil
+	}
+	sets := ruleset.ByListener(cfg, nil, nil)
+	return func(schema, table, column string) bool {
+		for _, rules := range sets {
+			if slices.ContainsFunc(rules.Match([]byte(schema), []byte(table), true), func(r *rule.Rule) bool { return !r.Observe && strings.EqualFold(r.Column, column) }) {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 // uncommented is a section without the comments behind it, which may be of the next one.

@@ -26,6 +26,7 @@ type maker struct {
 	dir    string // of the configuration file
 	begin  *census.Beginner
 	stores map[string]store.Store
+	pools  []string // of worker numbers
 	high   highWater
 	used   idsource.UsedTimes
 	idWait atomic.Int64 // limits.id_wait
@@ -112,7 +113,7 @@ func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {
 	}
 	sc.Lead = time.Duration(rules.Lead) * time.Millisecond
 	sc.Pool, err = lease.New(lease.Config{
-		Pool: c.Name, Store: m.stores[f.Workers].Numbers(f), Place: m.stores[f.Workers].Place, Rules: rules, Size: f.Pool, Once: f.Disposable, Dir: filepath.Join(m.dir, leaseDir), Logger: m.log,
+		Pool: f.PoolName, Beside: m.pools, Store: m.stores[f.Workers].Numbers(f), Place: m.stores[f.Workers].Place, Rules: rules, Size: f.Pool, Once: f.Disposable, Dir: filepath.Join(m.dir, leaseDir), Logger: m.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.Name, err)

@@ -14,7 +14,8 @@ import (
 type Pool struct {
 	Store      lease.Store
 	Close      func() error
-	Name       string // that of the source
+	Name       string
+	Beside     []string // pools whose numbers may make the same ids
 	Shape      string
 	Size       uint64 // as many numbers as the layout has room for
 	Rules      lease.Rules
@@ -30,6 +31,14 @@ func Leasing(cfg *config.Config) (list []*config.Source) {
 		}
 	}
 	return list
+}
+
+// PoolNames are the pools of a configuration. That some of them make the same ids is meant.
+func PoolNames(cfg *config.Config) (names []string) {
+	for _, c := range Leasing(cfg) {
+		names = append(names, c.Snowflake.PoolName)
+	}
+	return names
 }
 
 // OpenPool opens the pool of a source, one of those that Leasing returns.
@@ -49,7 +58,7 @@ func OpenPool(cfg *config.Config, source *config.Source) (*Pool, error) {
 		return nil, errors.Join(err, st.Close())
 	}
 	p := &Pool{
-		Store: st.Numbers(f), Close: st.Close, Name: source.Name, Size: size, Rules: rules,
+		Store: st.Numbers(f), Close: st.Close, Name: f.PoolName, Beside: PoolNames(cfg), Size: size, Rules: rules,
 		Shape: lease.ShapeText(shape.Layout, shape.Epoch), Disposable: f.Disposable, Lasting: st.Lasting,
 	}
 	if p.Disposable {
