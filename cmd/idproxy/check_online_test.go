@@ -249,6 +249,28 @@ rules:
 	assert.True(t, i >= 0 && report.Groups[i].Of[23].About == "rule "+name+".t*.id: table "+name+".t9" && report.Findings[0].Level == check.LevelWarning, "as JSON it is %+v", report)
 }
 
+// TestCheckOnlineReadsNull: a column without a default that MariaDB reads as NULL is named, where a trigger has it do so.
+func TestCheckOnlineReadsNull(t *testing.T) {
+	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
+		name, db := harness.Tables(t, server, "CREATE TABLE bare (id INT PRIMARY KEY, n INT)", "CREATE TABLE zero (id INT NOT NULL DEFAULT 0 PRIMARY KEY, n INT)", "CREATE TABLE plain (id INT PRIMARY KEY)")
+		for _, table := range []string{"bare", "zero"} {
+			harness.MustExec(t, db, "CREATE TRIGGER "+table+"_t BEFORE UPDATE ON "+table+" FOR EACH ROW SET @x = 1")
+		}
+		path := harness.WriteConfig(t, fmt.Sprintf(`listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
+sources: {ids: {segment: {}}}
+rules: [{table: "%s.*", column: id, source: ids}]
+`, server.Addr, name))
+		out := runWith(t, "", "check", "--online", "--config", path).out
+		const null = "with a BEFORE trigger MariaDB reads the column as NULL, not 0"
+		want := 0
+		if server.Kind == servers.MariaDB {
+			want = 1
+			holds(t, "the note", out, "table "+name+".bare: "+null)
+		}
+		assert.Equal(t, "notes", strings.Count(out, null), want)
+	})
+}
+
 // TestCheckOnlineWildcards: all tables that a wildcard matches for the proxy are looked at.
 func TestCheckOnlineWildcards(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {

@@ -35,7 +35,7 @@ type serverFacts struct {
 type inside struct {
 	grants   func() ([][]string, error) // of columns: user, host, schema, table, column, privileges
 	views    func() ([][]string, error) // that take rows: schema, name, definition
-	triggers func() ([][]string, error) // before an INSERT: schema, table, name, body
+	triggers func() ([][]string, error) // before an INSERT or UPDATE: schema, table, name, body, INSERT or UPDATE
 	programs func() ([][]string, error) // that insert: schema, kind, name, body
 }
 
@@ -53,8 +53,8 @@ func (a *asked) lookInside(ctx context.Context) *inside {
 	return &inside{
 		grants: ask("SELECT User, Host, Db, Table_name, Column_name, Column_priv FROM mysql.columns_priv"),
 		views:  ask("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS WHERE IS_UPDATABLE = 'YES'"),
-		triggers: ask("SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS " +
-			"WHERE EVENT_MANIPULATION = 'INSERT' AND ACTION_TIMING = 'BEFORE'"),
+		triggers: ask("SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT, EVENT_MANIPULATION FROM information_schema.TRIGGERS " +
+			"WHERE EVENT_MANIPULATION <> 'DELETE' AND ACTION_TIMING = 'BEFORE'"),
 		programs: sync.OnceValues(func() ([][]string, error) {
 			rows, err := programs()
 			return slices.DeleteFunc(rows, func(row []string) bool { return !writes.MatchString(row[3]) }), err

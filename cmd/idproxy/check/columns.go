@@ -110,7 +110,9 @@ func (t *tableCheck) column(ctx context.Context) error {
 		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
 	return t.Each(ctx, query, func(row []string) {
 		extra, hasDefault, forward := row[0], row[1] == "1", t.rule.Unsupported == config.UnsupportedForward
-		switch auto := strings.Contains(extra, "auto_increment"); {
+		auto := strings.Contains(extra, "auto_increment")
+		t.null = t.facts.mariaDB && !auto && !hasDefault
+		switch {
 		case forward && auto:
 			t.warn("unsupported: forward, and the column has AUTO_INCREMENT: what passes without an id draws one from the server's own counter, " +
 				"which another shard may have given; take AUTO_INCREMENT off, or use unsupported: reject")

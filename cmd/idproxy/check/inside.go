@@ -104,7 +104,14 @@ func (t *tableCheck) programs(context.Context) error {
 	}
 	sets := regexp.MustCompile("(?is)\\bset\\b[^;]*\\bnew\\s*\\.\\s*`?" + regexp.QuoteMeta(t.rule.Column) + "`?\\s*:?=")
 	for _, p := range triggers {
-		if t.same(p[0], t.schema) && t.same(p[1], t.table) && sets.MatchString(p[3]) {
+		if !t.same(p[0], t.schema) || !t.same(p[1], t.table) {
+			continue
+		}
+		if t.null {
+			t.add(LevelNote, "with a BEFORE trigger MariaDB reads the column as NULL, not 0, in values of an INSERT that name it, as VALUES (NULL, %s): DEFAULT 0 with CHECK (%[1]s > 0) mends that", t.rule.Column)
+			t.null = false
+		}
+		if p[4] == "INSERT" && sets.MatchString(p[3]) {
 			t.warn("trigger %s sets NEW.%s: rows get its value, and the insert id names the one from the source; take that out of the trigger", p[2], t.rule.Column)
 		}
 	}

@@ -22,6 +22,7 @@ type tableCheck struct {
 	left     string        // why a wildcard rule leaves the table alone
 	unlike   rule.Misfit   // to a column with AUTO_INCREMENT
 	ids      bool          // the column takes ids that are numbers: what follows was asked
+	null     bool          // MariaDB reads it as NULL in the values of an INSERT, where the table has a BEFORE trigger
 	max      uint64        // what it holds
 	greatest uint64        // what is in it
 	base     rewriter.Name // where a source has a series for each table: the one behind a view; none: the view fills none
