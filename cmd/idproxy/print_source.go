@@ -44,6 +44,12 @@ func printSource(w io.Writer, s *admin.Standing) error {
 		fmt.Fprintf(w, "next    %s, or start (%d) if that is more\n", nextOf(s), s.Start)
 	}
 	fmt.Fprintf(w, "state   %s\n", stateOf(s))
+	if m := s.MovedTo; m != nil {
+		fmt.Fprintf(w, "moved   to key %s of %s, by %s at %s\n", m.Key, m.Store, m.By, m.At.Format(time.RFC3339))
+	}
+	if m := s.CameFrom; m != nil {
+		fmt.Fprintf(w, "moved   from key %s of %s, where it stood at %d, by %s at %s\n", m.Key, m.Store, m.Next, m.By, m.At.Format(time.RFC3339))
+	}
 	if s.Leader != "" {
 		fmt.Fprintf(w, "leader  %s\n", s.Leader)
 	}

@@ -32,7 +32,12 @@ func (n Notes) All(ctx context.Context) (map[string]string, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	path := filepath.Join(n.s.dir, notesFile)
+	return PeekNotes(n.s.dir)
+}
+
+// PeekNotes reads the notes of the store in a folder, whoever holds that.
+func PeekNotes(dir string) (map[string]string, error) {
+	path := filepath.Join(dir, notesFile)
 	data, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]string{}, nil

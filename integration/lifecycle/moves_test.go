@@ -117,6 +117,13 @@ func (m *mover) refuses(p *harness.Proxy, want string) {
 	assert.Until(m.t, "the log says why", func() bool { return strings.Contains(p.Log(), want) }, p.Log)
 }
 
+// shows looks at what idproxy source show prints.
+func (m *mover) shows(p *harness.Proxy, want string) {
+	m.t.Helper()
+	out, _ := harness.Command(m.t, "source", "show", "ids", "--config", p.ConfigPath) // of a series that is sealed the status is 1
+	assert.True(m.t, strings.Contains(out, want), "source show: %s; want %q", out, want)
+}
+
 func (m *mover) reload(p *harness.Proxy, config string) {
 	m.t.Helper()
 	from := len(p.Log())
@@ -135,7 +142,10 @@ func TestMoves(t *testing.T) {
 			m.gives(p, 25)
 			m.reload(p, m.config(m.stores[0], ""))
 			m.gives(p, 25)
-			m.refuses(m.restart(p, m.config(m.folder("a"), "")), sealed)
+			m.shows(p, "moved   from key ids of file "+m.dir)
+			p = m.restart(p, m.config(m.folder("a"), ""))
+			m.refuses(p, sealed)
+			m.shows(p, "moved   to key ids of mysql store ")
 		},
 		"to a store and to and fro": func(m *mover) {
 			p := m.start(m.config(m.folder("a"), ""))

@@ -66,7 +66,7 @@ func pool(name, addr, lease string) string {
 func addWorkers(t *testing.T, addr, config string, n int) {
 	t.Helper()
 	path := harness.WriteConfig(t, harness.OneListener(addr)+config)
-	out, err := harness.Command(t, "worker", "--config", path, "add", fmt.Sprint(n), "--new-pool")
+	out, err := harness.Command(t, "worker", "--config", path, "add", fmt.Sprint(n), "--new-pool", "--force") // other programs have theirs in the store
 	assert.Must(t, err, out)
 }
 
@@ -204,7 +204,7 @@ func clockBack(t *testing.T, f *floor) *fault {
 // poolEmpty has a pool of one number. The process that holds it is started again, and another one
 // was quicker.
 func poolEmpty(t *testing.T, f *floor) *fault {
-	config := pool("empty_id", f.redis.Addr, "{heartbeat: 300ms, reclaim: 6s}")
+	config := pool("empty_id", f.redis.Addr, "{heartbeat: 1s, reclaim: 11s}") // a busy machine stands still for three short heartbeats
 	addWorkers(t, f.server.Addr, config, 1)
 	v := &fault{watched: f.launch(t, "", harness.Spec{Config: config}), again: f.idle, moved: true}
 	v.untilHeld(t) // its metric tells of the time before, too

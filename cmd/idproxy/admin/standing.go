@@ -34,6 +34,10 @@ type Standing struct {
 	Error   string        `json:"error,omitempty"`
 	Servers []ServerState `json:"servers,omitempty"`
 	Series  []Standing    `json:"series,omitempty"`
+
+	// Of a series that was moved, where it was or is, as far as its store says so.
+	MovedTo  *store.Moved `json:"moved_to,omitempty"`
+	CameFrom *store.Moved `json:"came_from,omitempty"`
 }
 
 // ServerState is where one of several servers stands.
@@ -78,6 +82,9 @@ func stand(ctx context.Context, stores store.Opened, cfg *config.Config, src *co
 		s.Kind, s.Store, s.Key, s.Start = "segment", g.Store, store.KeyOf(g), g.Start
 		if err := s.segment(ctx, stores, cfg.Store(g.Store), g, deep); err != nil {
 			s.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+		if deep {
+			s.moves(ctx, stores, cfg.Store(g.Store))
 		}
 	case src.Snowflake != nil:
 		f := src.Snowflake
@@ -149,6 +156,18 @@ func (s *Standing) segment(ctx context.Context, stores store.Opened, c *config.S
 		s.Leader = seen.Leader.Addr
 	}
 	return nil
+}
+
+// moves asks the store of a series where it went, and where it came from. An account that may not read notes sees none.
+func (s *Standing) moves(ctx context.Context, stores store.Opened, c *config.Store) {
+	to, from, err := stores.Moves(ctx, c, s.Key)
+	if err != nil {
+		return
+	}
+	s.CameFrom = from
+	if s.State == "sealed" && to != nil && (s.Next == nil || *s.Next <= to.Next) { // else it was sealed again since
+		s.MovedTo = to
+	}
 }
 
 func stateOf(p idsource.Position) string {

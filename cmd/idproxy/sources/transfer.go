@@ -270,6 +270,11 @@ func (t *transferring) one(ctx context.Context, of *transfer, keys keyPair) erro
 	if err == nil {
 		err = t.moveOn(of.is, to.key, next)
 	}
+	if err == nil && from.key == of.from.key { // of many series of a template it says it once
+		if err := store.NoteMove(ctx, from.store, from.key, to.store, to.key, next); err != nil {
+			t.log.Warn("a move of a series is not noted in its stores", "source", of.was, "key", from.key, "error.message", err)
+		}
+	}
 	if err == nil {
 		t.mu.Lock()
 		t.moved = append(t.moved, Moved{of.was, from.key, from.store.Place, to.key, to.store.Place, next, of.seals})
