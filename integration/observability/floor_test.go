@@ -194,6 +194,10 @@ func clockBack(t *testing.T, f *floor) *fault {
 	w := adminOf(t, p, f.server, db)
 	conn := w.open(t, 1)
 	harness.MustExec(t, conn, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	assert.Until(t, "the number, which is new in its folder and begins ahead, is where the clock is", func() bool {
+		s := w.state(t).Sources[0].Snowflake
+		return s.Worker != nil && time.Duration(s.Ahead) < time.Second
+	})
 	plant := func(t *testing.T) {
 		harness.MustExec(t, conn, "INSERT INTO t (a) VALUES (1)")
 		moved.Wall(-time.Hour)
