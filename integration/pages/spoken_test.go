@@ -37,6 +37,7 @@ var spoken = []*struct {
 	{said: "idproxy status", line: "idproxy status"},
 	{said: "idproxy top", line: "idproxy top"},
 	{said: "idproxy source list", line: "idproxy source list"},
+	{said: "idproxy source show", line: "idproxy source show order_id"},
 	{said: "idproxy source describe", line: "idproxy source describe order_id"},
 	{said: "idproxy source history", line: "idproxy source history order_id"},
 	{said: "idproxy source set", line: "idproxy source set order_id 15000"},
