@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"slices"
 	"time"
 
 	"idproxy/idsource"
@@ -235,18 +234,11 @@ func (r *keeping) take(ctx context.Context) time.Duration {
 	return slow
 }
 
-// alone refuses to make the pool beside another one whose numbers make the same ids.
+// alone is [Alone] for the pool.
 func (r *keeping) alone(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fillTime)
 	defer cancel()
-	rival, err := Rival(ctx, r.cfg.Store, r.shape, r.cfg.Rules, append(slices.Clone(r.cfg.Beside), r.cfg.Pool))
-	if err != nil {
-		return fmt.Errorf("it is not known whether numbers of another pool make the same ids: %w", err)
-	}
-	if rival != "" {
-		return fmt.Errorf("pool %s is in use, and its numbers make the same ids: if the source was renamed, pool_name: %[1]s; if they need not differ, idproxy worker add N --force", rival)
-	}
-	return nil
+	return Alone(ctx, r.cfg.Store, r.shape, r.cfg.Rules, r.cfg.Beside)
 }
 
 // fill makes the pool, or adds the numbers that it lacks; more: there are more now, or it is not

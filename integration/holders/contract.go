@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -66,8 +67,8 @@ func rivals(t *testing.T, s lease.Store, clock *Clock, pool string) {
 	ctx := inTime(t)
 	rival := func(what, shape, want string, but ...string) {
 		t.Helper()
-		got, err := lease.Rival(ctx, s, shape, slowly, but)
-		assert.MustTrue(t, err == nil && (got == want), "%s: %q, %v; want %q", what, got, err, want)
+		err := lease.Alone(ctx, s, shape, slowly, but)
+		assert.MustTrue(t, (err != nil) == (want != "") && (err == nil || strings.HasPrefix(err.Error(), "pool "+want+" is in use")), "%s: %v; want %q", what, err, want)
 	}
 	shape := contractShape + " of " + pool // pools of other tests are in the store
 	a := ask(pool)

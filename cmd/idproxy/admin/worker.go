@@ -101,14 +101,7 @@ func (w *Workers) alone(ctx context.Context) error {
 	if err != nil || l.Exists {
 		return err
 	}
-	rival, err := lease.Rival(ctx, p.Store, p.Shape, p.Rules, append(slices.Clone(p.Beside), p.Name))
-	switch {
-	case err != nil:
-		return fmt.Errorf("it is not known whether numbers of another pool make the same ids (--force makes this one all the same): %w", err)
-	case rival != "":
-		return fmt.Errorf("pool %s is in use, and its numbers make the same ids as those of a new pool %s: if the source was renamed, say pool_name: %[1]s in it; if their ids need not differ, --force", rival, p.Name)
-	}
-	return nil
+	return lease.Alone(ctx, p.Store, p.Shape, p.Rules, p.Beside)
 }
 
 // once says how much is left of the pool, nil when its numbers are leased.

@@ -92,11 +92,10 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, asker *store
 		return err
 	}
 	var l lease.Listing
-	var rival string // a pool beside which none is made
-	var unknown error
+	var beside error // why none is made
 	err = asker.ask(ctx, func(ctx context.Context) (err error) {
 		if l, err = p.Store.List(ctx, p.Name); err == nil && !l.Exists {
-			rival, unknown = lease.Rival(ctx, p.Store, p.Shape, p.Rules, p.Beside)
+			beside = lease.Alone(ctx, p.Store, p.Shape, p.Rules, p.Beside)
 		}
 		return err
 	})
@@ -124,11 +123,8 @@ func (s *sourceCheck) pool(ctx context.Context, cfg *config.Config, asker *store
 		s.add(s.source.Pos, LevelWarning, "source %s: %s is %v behind the heartbeat of %s", s.source.Name, whose, time.Duration(ahead)*time.Millisecond, latest.Label)
 	}
 	switch {
-	case unknown != nil:
-		return fmt.Errorf("store %s has no pool %s, and it is not known whether numbers of another one make the same ids: %w", s.source.Snowflake.Workers, p.Name, unknown)
-	case rival != "":
-		return fmt.Errorf("store %s has no pool %s, and pool %s is in use, whose numbers make the same ids: if the source was renamed, say pool_name: %[3]s in it; if their ids need not differ, idproxy worker add N --force",
-			s.source.Snowflake.Workers, p.Name, rival)
+	case beside != nil:
+		return fmt.Errorf("store %s has no pool %s: %w", s.source.Snowflake.Workers, p.Name, beside)
 	case !l.Exists && s.source.Snowflake.Pool > 0:
 		s.add(s.source.Pos, LevelNote, "source %s: store %s has no pool of worker numbers yet: serve makes it, and gives its first number after %v",
 			s.source.Name, s.source.Snowflake.Workers, time.Duration(p.Rules.Quarantine())*time.Millisecond)
