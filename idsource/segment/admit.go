@@ -119,6 +119,12 @@ func (s *Segment) begin(ctx context.Context, column Greatest, p idsource.Positio
 	defer cancel()
 	all, err := s.cfg.Begin(ctx, Beginning{Key: s.cfg.Key, Column: column.Column, Told: p.Next > 0 && !p.Unset, Used: p.Used})
 	if err != nil {
+		s.mu.Lock()
+		ended := s.ended()
+		s.mu.Unlock()
+		if ended != nil { // by a reload, perhaps: another source may have the column
+			return column, false, ended
+		}
 		return column, false, s.fail(idsource.NotReady, fmt.Errorf("where key %q begins: %w", s.cfg.Key, err), "")
 	}
 	fresh = !p.Used || all.Column != ""

@@ -9,17 +9,18 @@ import (
 // goroutine may take; next changes under the mutex of the Segment that owns
 // the block. Calls that come too late leave cur above hi.
 type block struct {
-	lo   uint64
-	hi   uint64
-	mark uint64 // taking the id below it asks for the next range
-	next *block
-	_    [32]byte // what all read is not on the cache line that all write
-	cur  atomic.Uint64
-	_    [56]byte
+	lo    uint64
+	hi    uint64
+	mark  uint64 // taking the id below it asks for the next range
+	floor uint64 // where the series stands at least, though all of the block goes back
+	next  *block
+	_     [24]byte // what all read is not on the cache line that all write
+	cur   atomic.Uint64
+	_     [56]byte
 }
 
-func newBlock(lo, hi, mark uint64) *block {
-	b := &block{lo: lo, hi: hi, mark: mark}
+func newBlock(lo, hi, mark, floor uint64) *block {
+	b := &block{lo: lo, hi: hi, mark: mark, floor: floor}
 	b.cur.Store(lo)
 	return b
 }
@@ -77,3 +78,12 @@ func (b *block) drained() bool { return b.left() == 0 }
 
 // drain claims all that is left and returns it.
 func (b *block) drain() (lo, hi uint64) { return min(b.cur.Swap(b.hi), b.hi), b.hi }
+
+// below returns where the series stands at least when the ids from lo on go back. When they are the whole block, another process
+// may give back the range in front, too.
+func (b *block) below(lo uint64) uint64 {
+	if lo > b.lo {
+		return lo
+	}
+	return b.floor
+}

@@ -14,7 +14,7 @@ import (
 // Late calls leave the counter behind the end of the block. Nothing that looks at it afterwards may
 // take that for ids.
 func TestBlockLateCalls(t *testing.T) {
-	b := newBlock(100, 110, 101)
+	b := newBlock(100, 110, 101, 100)
 	var wg sync.WaitGroup
 	var given atomic.Int64
 	for range 4 {
@@ -44,7 +44,7 @@ func TestBlockLateCalls(t *testing.T) {
 // Near 2^64 late calls would begin again at 0.
 func TestBlockTopOfRange(t *testing.T) {
 	const hi = math.MaxUint64 - 1
-	b := newBlock(hi-2, hi, hi)
+	b := newBlock(hi-2, hi, hi, hi-2)
 	var got []uint64
 	for range 10 {
 		if id, ok := b.takeOne(); ok {

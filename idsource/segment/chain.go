@@ -133,21 +133,23 @@ func (c *chain) untake(first, end uint64) {
 	}
 }
 
-// join takes what is left of the newest block, if it ends at lo, and returns where that begins;
-// otherwise lo.
-func (c *chain) join(lo uint64) uint64 {
+// join takes what is left of the newest block, if it ends at lo, and returns where that begins, and where the series stands at
+// least when the ids from there on go back; otherwise lo and floor.
+func (c *chain) join(lo, floor uint64) (uint64, uint64) {
 	if c.tail != nil && c.tail.hi == lo {
 		lo, _ = c.tail.drain()
+		floor = c.tail.below(lo)
 	}
-	return lo
+	return lo, floor
 }
 
-// drain claims all ids, and returns those of the newest block.
-func (c *chain) drain() (lo, hi uint64) {
+// drain claims all ids, and returns those of the newest block, and where the series stands at least when they go back.
+func (c *chain) drain() (lo, hi, floor uint64) {
 	for b := c.head.Load(); b != nil; b = b.next {
 		lo, hi = b.drain()
+		floor = b.below(lo)
 	}
 	c.head.Store(nil)
 	c.tail = nil
-	return lo, hi
+	return lo, hi, floor
 }

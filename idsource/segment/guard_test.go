@@ -297,3 +297,32 @@ func TestIssued(t *testing.T) {
 	assert.Equal(t, "the store stands at", st.snapshot()["ids"].Next, 41)
 	assert.Equal(t, "of a source that is closed", Issued(s)["ids"], 41)
 }
+
+// TestGivenBackByTwo: two processes give their newest ranges back whole, first the one that had its own last. Then a source in
+// place of that one's does not take the store to have gone back.
+func TestGivenBackByTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newFaultStore()
+		var highs [2]idsource.HighWater
+		open := func(n int) *Segment {
+			return newTestSegment(t, Config{Store: st, Step: 100, StepPolicy: StepFixed, HighWater: &highs[n]})
+		}
+		one, two := open(0), open(1)
+		for _, n := range []int{1, 98} { // the last ids but one: another range comes
+			for _, s := range []*Segment{one, two} {
+				sourcetest.Fill(t, s, n, 1)
+				synctest.Wait()
+			}
+		}
+		assert.Equal(t, "the store stands at", st.snapshot()["order_id"].Next, 401)
+		for _, s := range []*Segment{two, one} {
+			assert.Must(t, s.Close(t.Context()))
+		}
+		assert.Equal(t, "the store stands at", st.snapshot()["order_id"].Next, 201)
+		sourcetest.Fill(t, open(1), 1, 1)
+		// Negative control: a store below the end of what two has used went back.
+		assert.Equal(t, "two knows", highs[1].Of("order_id"), 301)
+		st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 150, Used: true} })
+		sourcetest.WantKind(t, "two", open(1).Fill(t.Context(), make([]uint64, 1), 1), idsource.Behind)
+	})
+}

@@ -223,13 +223,14 @@ func (s *Segment) arrived(f fetched) {
 		s.cfg.Logger.Info("id source reserves ranges again", "source", s.cfg.Name)
 	}
 	s.taken.came(time.Now(), lo, s.past > s.high)
+	floor := s.least()
 	s.failed, s.low = nil, lo
 	s.rose(hi)
 	s.ranges++
 	s.cfg.patience.Answered(nil)
 	s.pace.came(hi-lo, f.step, f.took)
 	mark := lo + max(1, uint64(float64(hi-lo)*s.cfg.Prefetch))
-	lo = s.chain.join(lo)
+	lo, floor = s.chain.join(lo, floor)
 	if lead := s.pace.lead(); lead < hi {
 		mark = max(min(mark, hi-lead), lo+1)
 	}
@@ -237,7 +238,11 @@ func (s *Segment) arrived(f fetched) {
 	if s.chain.ordered && len(s.waiters) > 0 { // what is served now lies above all that is held
 		s.chain.drain()
 	}
-	if lo = s.waiters.serve(lo, hi, s.high); lo < hi {
-		s.chain.add(newBlock(lo, hi, mark))
+	from := lo
+	if lo = s.waiters.serve(from, hi, s.high); lo > from {
+		floor = lo
+	}
+	if lo < hi {
+		s.chain.add(newBlock(lo, hi, mark, floor))
 	}
 }

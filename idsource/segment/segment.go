@@ -94,13 +94,12 @@ func (s *Segment) finish(ctx context.Context) (unused uint64, back bool, err err
 	s.wg.Wait()
 
 	s.mu.Lock()
-	lo, hi := s.chain.drain()
-	if s.past > 0 {
-		lo = max(lo, s.low+1)
+	lo, hi, floor := s.chain.drain()
+	if least := s.leastKept(); least > lo {
+		lo, floor = least, least
 	}
-	lo = max(lo, s.told)
-	if lo < hi {
-		s.rose(lo) // what is left was not given
+	if lo < hi && hi == s.high {
+		s.rose(floor) // what is left was not given
 	}
 	s.mu.Unlock()
 	if lo >= hi {
@@ -112,6 +111,14 @@ func (s *Segment) finish(ctx context.Context) (unused uint64, back bool, err err
 		return 0, false, s.fail(idsource.StoreDown, fmt.Errorf("give back ids %d to %d: %w", lo, hi-1, err), "")
 	}
 	return hi - lo, back, nil
+}
+
+// leastKept returns up to where the newest range does not go back. The caller holds mu.
+func (s *Segment) leastKept() uint64 {
+	if s.past > 0 {
+		return max(s.low+1, s.told)
+	}
+	return s.told
 }
 
 // ended says why no more ids will come. The caller holds mu.

@@ -132,6 +132,9 @@ func (b *Beginner) Of(source string, st Store) segment.Begin {
 func (b *Beginner) begin(ctx context.Context, name string, st Store, at segment.Beginning) (segment.Greatest, error) {
 	cfg, of := b.cfg.Load(), series{name, at.Key}
 	source := cfg.Source(name)
+	if source == nil || source.Segment == nil {
+		return segment.Greatest{}, fmt.Errorf("a reload took source %s away", name)
+	}
 	c := &census{cfg: cfg, source: source, key: at.Key}
 	if !at.Used && !at.Told && segment.IsTemplate(source.Segment.Key) { // who said where it begins knows of a rename
 		var err error
