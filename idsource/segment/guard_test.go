@@ -2,6 +2,7 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -325,4 +326,23 @@ func TestGivenBackByTwo(t *testing.T) {
 		st.set(func(st *faultStore) { st.keys["order_id"] = idsource.Position{Next: 150, Used: true} })
 		sourcetest.WantKind(t, "two", open(1).Fill(t.Context(), make([]uint64, 1), 1), idsource.Behind)
 	})
+}
+
+// TestClosedWhileItBegins: a reload closes a source whose first id waits for where the series begins. The INSERT is told so, and
+// asks the source in its place.
+func TestClosedWhileItBegins(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(s *Segment) error
+		kind idsource.Kind
+	}{
+		{name: "closed", end: func(s *Segment) error { return s.Close(t.Context()) }, kind: idsource.Closed},
+		{name: "in force", end: func(*Segment) error { return nil }, kind: idsource.NotReady},
+	} {
+		var s *Segment
+		s = newTestSegment(t, Config{Store: newFaultStore(), Begin: func(context.Context, Beginning) (Greatest, error) {
+			return Greatest{}, errors.Join(errors.New("not known"), tt.end(s))
+		}})
+		sourcetest.WantKind(t, tt.name, s.Admit(t.Context(), "shop.orders.id", 0), tt.kind)
+	}
 }

@@ -340,3 +340,44 @@ func TestReloadDryRun(t *testing.T) {
 	m.gives(p, 25)
 	assert.Contains(t, "a dry run behind the reload", assert.Of(dry(there)).Must(t), "nothing has changed")
 }
+
+// TestReloadWhileASeriesBegins: the first INSERT waits for what another table of its series holds, which is locked, and a reload
+// takes the source away meanwhile. The INSERT gets its id from the source in its place.
+func TestReloadWhileASeriesBegins(t *testing.T) {
+	t.Parallel()
+	server := harness.MariaDB(t)
+	db, direct := harness.Tables(t, server, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO u VALUES (41, 1)")
+	config := func(source string) string {
+		return fmt.Sprintf(`
+listeners: [{name: a, listen: "127.0.0.1:0", upstream: %q, account: {user: app, password: app}}]
+limits: {id_wait: 1m}
+sources: {%s: {segment: {key: ids, step: 10, step_policy: fixed}}}
+rules: [{table: "%s.*", column: id, source: %[2]s}]
+`, server.Addr, source, db)
+	}
+	p := harness.StartProxy(t, config("ids"))
+	locking := assert.Of(direct.Conn(t.Context())).Must(t)
+	_, err := locking.ExecContext(t.Context(), "LOCK TABLES u WRITE")
+	assert.Must(t, err)
+	done := make(chan error, 1)
+	client := harness.Open(t, server.Config(db), p.Addr("a"))
+	go func() {
+		_, err := client.Exec("INSERT INTO t (a) VALUES (1)")
+		done <- err
+	}()
+	assert.Until(t, "the census waits for the lock", func() bool {
+		var n int
+		assert.Must(t, locking.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata lock'").Scan(&n))
+		return n > 0
+	}, p.Log)
+	from := len(p.Log())
+	assert.Must(t, p.Reload(config("numbers")))
+	waitLog(t, p, from, `msg="configuration reloaded"`)
+	_, err = locking.ExecContext(t.Context(), "UNLOCK TABLES")
+	assert.Must(t, err)
+	assert.Must(t, <-done, p.Log())
+	var id int
+	assert.Must(t, direct.QueryRow("SELECT id FROM t").Scan(&id))
+	assert.Equal(t, "the id", id, 42)
+	assert.Must(t, locking.Close())
+}

@@ -48,8 +48,8 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 		return nil, err
 	}
 	before := side{s.cfg, s.stores}
-	s.begin.Set(cfg)
 	ended := s.end(p.end)
+	s.begin.Set(cfg) // behind that: of those that ended it knows nothing
 	t := transferring{
 		before: before, log: s.log, floors: map[string]uint64{},
 		given:  func(r row) uint64 { return s.high.of(r.store.Place).Of(r.key) },
