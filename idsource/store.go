@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -57,13 +58,25 @@ type Position struct {
 	// Unset says that nobody chose Next, nor reserved anything: the key was opened at 0, or it is where new rows stand in the
 	// table of another system.
 	Unset bool
-	// Sealed says that nobody reserves until an administrator has moved the key.
-	Sealed bool
+	// Sealed is not 0 where nobody reserves until the key is opened: who sealed it.
+	Sealed Seal
 }
+
+// Seal is who sealed a key: a number that nobody else has. It is below 2^31.
+type Seal uint32
+
+// Seals that nobody draws.
+const (
+	UnknownSeal Seal = 1         // of a key that an earlier version sealed
+	AnySeal     Seal = 1<<31 - 1 // for Open: whoever sealed the key
+)
+
+// NewSeal draws one.
+func NewSeal() Seal { return UnknownSeal + 1 + Seal(rand.Uint32N(uint32(AnySeal-UnknownSeal-1))) }
 
 // SegmentStore keeps one position per key. It is safe for concurrent use, by
 // several processes where the store is shared. A key's position only moves up,
-// except by GiveBack. Only Open makes keys: of one that does not exist Reserve and Advance answer with ErrNoKey. Of a key
+// except by GiveBack. Only Open and Seal make keys: of one that does not exist Reserve and Advance answer with ErrNoKey. Of a key
 // that is sealed they answer with a *SealedError, and GiveBack moves nothing.
 type SegmentStore interface {
 	// Reserve takes a.Count ids and returns the half-open range [lo, hi). It
@@ -74,15 +87,17 @@ type SegmentStore interface {
 	Position(ctx context.Context, key string) (Position, error)
 	// Advance moves the key up to next, never down.
 	Advance(ctx context.Context, key string, next uint64) error
-	// Open makes a key, or opens one that is sealed, and has it stand at next or above; at 0 where the caller does not know
-	// where its ids begin.
-	Open(ctx context.Context, key string, next uint64) error
+	// Open makes a key that does not exist, opens one that seal sealed, and has it stand at next or above; at 0 where the
+	// caller does not know where its ids begin. One that is open is moved up. One that somebody else sealed is left alone, and
+	// the error is a *SealedError. After another error it may have happened, and may yet happen.
+	Open(ctx context.Context, key string, next uint64, seal Seal) error
 	// GiveBack moves the key from hi down to lo if it still stands at hi, and
 	// says whether it did. The caller has issued no id of [lo, hi).
 	GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error)
-	// Seal seals a key that exists and stands below a position. A store whose keys other programs use, too,
-	// seals none: errors.ErrUnsupported.
-	Seal(ctx context.Context, key string, below uint64) error
+	// Seal seals a key that is open and stands below a position, and returns where it stands then; another one it leaves alone.
+	// Of one that does not exist it makes one that is sealed, where nobody reserved anything. A store whose keys other programs
+	// use, too, seals none: errors.ErrUnsupported.
+	Seal(ctx context.Context, key string, below uint64, seal Seal) (Position, error)
 }
 
 // Raiser is a SegmentStore of several parts, each of which gives ranges by

@@ -182,7 +182,7 @@ rules: [{table: %s.orders, column: id, source: ids}]
 	holds(t, "the findings without a folder", runWith(t, "", "check", "--online", "--config", path).out, "will be created")
 	st := assert.Of(file.New(file.Config{Dir: filepath.Join(filepath.Dir(path), "idproxy-data")})).Must(t)
 	defer st.Close() //nolint:errcheck // nothing is pending
-	assert.Must(t, st.Open(t.Context(), "ids", 1))
+	assert.Must(t, st.Open(t.Context(), "ids", 1, 0))
 	_, _, err := st.Reserve(t.Context(), idsource.Ask{Key: "ids", Count: 1000, Last: 1 << 60})
 	assert.Must(t, err)
 	for _, id := range []int{1000, 5000} {

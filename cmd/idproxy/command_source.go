@@ -111,7 +111,7 @@ func (f *sourceFlags) importSeries(cmd *cobra.Command, cfg *config.Config, from 
 	if err != nil {
 		return err
 	}
-	moved, err := sources.Import(cmd.Context(), before, cfg, slog.New(slog.DiscardHandler))
+	moved, err := sources.Import(cmd.Context(), before, cfg, sources.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -253,7 +253,7 @@ sources: {far_id: {snowflake: {workers: main}}}
 func running(t *testing.T, path string) *sources.Sources {
 	t.Helper()
 	cfg := assert.Of(config.Load(path)).Must(t)
-	return assert.Of(sources.Open(cfg, slog.New(slog.DiscardHandler), nil, net.Listen, false)).Must(t)
+	return assert.Of(sources.Open(cfg, sources.Options{Logger: slog.New(slog.DiscardHandler), Listen: net.Listen})).Must(t)
 }
 
 // numberOf has a source issue an id and returns the worker number in it.

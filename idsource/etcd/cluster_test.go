@@ -50,8 +50,8 @@ func TestLeaderKilled(t *testing.T) {
 		stores[i] = assert.Of(New(Config{Endpoints: endpoints})).Must(t)
 		t.Cleanup(func() { _ = stores[i].Close() })
 	}
-	assert.Must(t, stores[0].Open(t.Context(), "k", 1))
-	assert.Must(t, stores[0].Open(t.Context(), "order_id", 1))
+	assert.Must(t, stores[0].Open(t.Context(), "k", 1, 0))
+	assert.Must(t, stores[0].Open(t.Context(), "order_id", 1, 0))
 	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: stores[1], Step: 500_000, MaxStep: 500_000})).Must(t)
 	ids := make([]uint64, 5)
 	assert.Until(t, "the first range", func() bool { return src.Fill(t.Context(), ids, 1) == nil })
@@ -256,7 +256,7 @@ func forgottenConnection(t *testing.T) {
 		defer cancel()
 		return sourcetest.ErrorOf(st.Reserve(ctx, ask("k", 1)))
 	}
-	assert.Must(t, st.Open(t.Context(), "k", 1))
+	assert.Must(t, st.Open(t.Context(), "k", 1, 0))
 	assert.Must(t, sourcetest.ErrorOf(st.Reserve(t.Context(), ask("k", 1))))
 	f.Forget()
 	assert.Fails(t, "the connection is not forgotten", reserve(), "")

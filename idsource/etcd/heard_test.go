@@ -119,7 +119,7 @@ func TestGiveBackTwice(t *testing.T) {
 		assert.Must(t, err)
 		return lo, hi
 	}
-	assert.Must(t, st.Open(t.Context(), "k", 1))
+	assert.Must(t, st.Open(t.Context(), "k", 1, 0))
 	lo, hi := reserve(st)
 	var armed atomic.Bool
 	var theirs [2]uint64
@@ -149,7 +149,7 @@ func TestAnswersOutOfOrder(t *testing.T) {
 	for k := range 8 {
 		wg.Go(func() {
 			key := fmt.Sprint("k", k)
-			if err := st.Open(t.Context(), key, 1); err != nil {
+			if err := st.Open(t.Context(), key, 1, 0); err != nil {
 				t.Error(err)
 				return
 			}

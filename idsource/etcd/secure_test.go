@@ -52,7 +52,7 @@ func TestUser(t *testing.T) {
 	st := assert.Of(New(Config{Endpoints: []string{s.Addr}, Username: "app", Password: "secret", TLS: s.TLS})).Must(t, "while the cluster is away")
 	t.Cleanup(func() { _ = st.Close() })
 	assert.Must(t, s.Signal(syscall.SIGCONT))
-	assert.Must(t, st.Open(t.Context(), "k", 1))
+	assert.Must(t, st.Open(t.Context(), "k", 1, 0))
 	var last uint64
 	reserved(t, st, &last)
 	again(t, s)

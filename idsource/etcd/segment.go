@@ -79,6 +79,8 @@ type value struct {
 	Cluster string `json:"cluster"`           // id of the cluster that it was written in
 	Ordered bool   `json:"ordered,omitempty"` // only the leader of the order takes ranges
 	Sealed  bool   `json:"sealed,omitempty"`  // nobody does
+
+	Seal idsource.Seal `json:"seal,omitempty"` // who sealed it; 0, and sealed: an earlier version
 }
 
 var _ idsource.SegmentStore = (*Store)(nil)
@@ -364,7 +366,20 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if err := restored(it, cluster); err != nil {
 		return idsource.Position{}, s.wrap(err)
 	}
-	return idsource.Position{Next: max(1, it.Next), Used: it.Used, Unset: it.Next == 0, Sealed: it.Sealed}, nil
+	return it.position(), nil
+}
+
+// position is a key as others know it.
+func (v *value) position() idsource.Position {
+	return idsource.Position{Next: max(1, v.Next), Used: v.Used, Unset: v.Next == 0, Sealed: v.sealed()}
+}
+
+// sealed is who sealed a key.
+func (v *value) sealed() idsource.Seal {
+	if v.Sealed {
+		return max(v.Seal, idsource.UnknownSeal)
+	}
+	return 0
 }
 
 // Advance implements idsource.SegmentStore.
@@ -390,8 +405,11 @@ func (s *Store) advance(ctx context.Context, during *term, key string, next uint
 }
 
 // Open implements idsource.SegmentStore.
-func (s *Store) Open(ctx context.Context, key string, next uint64) error {
+func (s *Store) Open(ctx context.Context, key string, next uint64, seal idsource.Seal) error {
 	return s.change(ctx, key, nil, func(old item, cluster string) (value, error) {
+		if old.Sealed && old.sealed() != seal && seal != idsource.AnySeal {
+			return value{}, &idsource.SealedError{Next: old.Next}
+		}
 		if err := restored(old, cluster); err != nil && next <= old.Next {
 			return value{}, s.wrap(err)
 		}
@@ -403,15 +421,18 @@ func (s *Store) Open(ctx context.Context, key string, next uint64) error {
 }
 
 // Seal implements idsource.SegmentStore.
-func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
-	return s.change(ctx, key, nil, func(old item, _ string) (value, error) {
-		if old.revision == 0 || old.Sealed || old.Next >= below {
-			return value{}, errUnchanged
+func (s *Store) Seal(ctx context.Context, key string, below uint64, seal idsource.Seal) (at idsource.Position, err error) {
+	err = s.change(ctx, key, nil, func(old item, _ string) (value, error) {
+		v, is := old.value, error(nil)
+		if old.Sealed || old.Next >= below {
+			is = errUnchanged
+		} else {
+			v.Sealed, v.Seal = true, seal
 		}
-		v := old.value
-		v.Sealed = true
-		return v, nil
+		at = v.position()
+		return v, is
 	})
+	return at, err
 }
 
 // Set puts an existing key at next, also below where it stands, and opens it: whoever calls

@@ -53,7 +53,7 @@ func newStore(t *testing.T, s *servers.Etcd) *Store {
 
 func newSegment(t *testing.T, st *Store, wait time.Duration) *segment.Segment {
 	t.Helper()
-	_ = st.Open(t.Context(), "order_id", 1) // of a test in which it fails, this is what it looks at
+	_ = st.Open(t.Context(), "order_id", 1, 0) // of a test in which it fails, this is what it looks at
 	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: st, Step: 10, MaxStep: 20, Wait: func() time.Duration { return wait }})).Must(t)
 	t.Cleanup(func() { _ = src.Close(context.Background()) })
 	return src
@@ -70,7 +70,7 @@ func TestStore(t *testing.T) {
 	ctx := t.Context()
 	assert.ErrorIs(t, "Reserve of a key that is not there", sourcetest.ErrorOf(st.Reserve(ctx, ask("k", 5))), idsource.ErrNoKey)
 	assert.Of(st.Position(ctx, "k")).Equal(t, "Position of a key that is not there", idsource.Position{})
-	assert.Must(t, errors.Join(st.Open(ctx, "k", 100), st.Open(ctx, "k", 50)))
+	assert.Must(t, errors.Join(st.Open(ctx, "k", 100, 0), st.Open(ctx, "k", 50, 0)))
 	assert.Of(st.Position(ctx, "k")).Equal(t, "Position", idsource.Position{Next: 100})
 	for i, st := range []*Store{st, other, other, st, st} { // in turn: what each remembers is old
 		lo, hi, err := st.Reserve(ctx, ask("k", 5))
@@ -147,7 +147,7 @@ func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	st := newStore(t, s)
-	assert.Must(t, st.Open(t.Context(), "k", 500))
+	assert.Must(t, st.Open(t.Context(), "k", 500, 0))
 	text := func(st *Store) string {
 		r, err := st.c.Get(t.Context(), prefix+"k")
 		assert.MustTrue(t, err == nil && len(r.Kvs) == 1, "%v", err)
@@ -172,7 +172,7 @@ func TestOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	st := newStore(t, s)
-	assert.Must(t, st.Open(t.Context(), "k", 1))
+	assert.Must(t, st.Open(t.Context(), "k", 1, 0))
 	before := st.revision
 	for range 10 {
 		assert.Must(t, sourcetest.ErrorOf(st.Reserve(t.Context(), ask("k", 7))))
@@ -186,7 +186,7 @@ func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const processes, ranges = 16, 20
 	server := newServer(t)
-	assert.Must(t, newStore(t, server).Open(t.Context(), "k", 1))
+	assert.Must(t, newStore(t, server).Open(t.Context(), "k", 1, 0))
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	taken := map[uint64]bool{}

@@ -197,7 +197,7 @@ func TestRegister(t *testing.T) {
 	_, taken, err = g.Take(ctx, seen, b)
 	assert.True(t, err == nil && !taken, "Take behind a sign of life: %v, %v", taken, err)
 	old := g.During(first, "a")
-	assert.Must(t, old.Open(ctx, "k", 1))
+	assert.Must(t, old.Open(ctx, "k", 1, 0))
 	lo, hi, err := old.Reserve(ctx, ask("k", 10))
 	assert.True(t, err == nil && lo == 1 && hi == 11, "Reserve: %d, %d, %v", lo, hi, err)
 	assert.ErrorIs(t, "Reserve without order", sourcetest.ErrorOf(st.Reserve(ctx, ask("k", 10))), errOrdered)

@@ -22,7 +22,7 @@ const (
 type positions map[string]idsource.Position
 
 // render writes one line per key: the quoted key, its position, whether it
-// was used, and whether it is sealed.
+// was used, and who sealed it.
 func (p positions) render() []byte {
 	lines := make([]string, 0, len(p))
 	for _, key := range slices.Sorted(maps.Keys(p)) {
@@ -30,8 +30,11 @@ func (p positions) render() []byte {
 		if p[key].Used {
 			state = "used"
 		}
-		if p[key].Sealed {
+		if seal := p[key].Sealed; seal != 0 {
 			state += " sealed"
+			if seal != idsource.UnknownSeal {
+				state += fmt.Sprintf(" %d", seal)
+			}
 		}
 		lines = append(lines, fmt.Sprintf("%s %d %s", strconv.QuoteToASCII(key), p[key].Next, state))
 	}
@@ -67,15 +70,32 @@ func parsePosition(line string) (key string, p idsource.Position, err error) {
 		return "", p, fmt.Errorf("key %.40q is not written as it should be", quoted)
 	}
 	next, state, _ := strings.Cut(strings.TrimPrefix(line[len(quoted):], " "), " ")
-	state, p.Sealed = strings.CutSuffix(state, " sealed")
+	state, by, sealed := strings.Cut(state, " sealed")
 	if p.Next, err = parseNumber(next); err != nil {
 		return "", p, err
+	}
+	if sealed {
+		if p.Sealed, err = parseSeal(by); err != nil {
+			return "", p, err
+		}
 	}
 	p.Used = state == "used"
 	if !p.Used && state != "new" || line[len(quoted)] != ' ' {
 		return "", p, fmt.Errorf("state %.20q is neither new nor used", state)
 	}
 	return key, p, nil
+}
+
+// parseSeal reads who sealed a key; empty: an earlier version did.
+func parseSeal(text string) (idsource.Seal, error) {
+	if text == "" {
+		return idsource.UnknownSeal, nil
+	}
+	n, err := parseNumber(strings.TrimPrefix(text, " "))
+	if err != nil || text[0] != ' ' || n <= uint64(idsource.UnknownSeal) || n >= uint64(idsource.AnySeal) {
+		return 0, fmt.Errorf("%.40q is no seal", text)
+	}
+	return idsource.Seal(n), nil
 }
 
 // parseNumber accepts a number only as it is printed.

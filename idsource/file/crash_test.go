@@ -157,7 +157,7 @@ func issue(kind, dir string) error {
 	var src idsource.Series
 	kind, advance, _ := strings.Cut(kind, "+")
 	if kind == "segment" {
-		if err := st.Open(context.Background(), "order_id", 1); err != nil {
+		if err := st.Open(context.Background(), "order_id", 1, 0); err != nil {
 			return err
 		}
 		src, err = segment.New(segment.Config{Name: "order_id", Store: st, Step: 20, MaxStep: 40})
@@ -195,7 +195,7 @@ func issue(kind, dir string) error {
 // tuneOn tunes a series to greater and greater steps.
 func tuneOn(st *Store) error {
 	ctx := context.Background()
-	if err := st.Open(ctx, "k", 1); err != nil {
+	if err := st.Open(ctx, "k", 1, 0); err != nil {
 		return err
 	}
 	to, err := st.Tuning(ctx, "k")

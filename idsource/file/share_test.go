@@ -38,7 +38,7 @@ func (r *reserved) twice() (n int) {
 func TestShare(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	stores := []*Store{newStore(t, dir), newStore(t, dir)}
-	assert.Must(t, stores[0].Open(t.Context(), "k", 1))
+	assert.Must(t, stores[0].Open(t.Context(), "k", 1, 0))
 	_, err := stores[1].Position(t.Context(), "k")
 	assert.Fails(t, "beside one that does not share", err, "held by process")
 	for _, s := range stores {
@@ -75,7 +75,7 @@ func TestShareReadsAnew(t *testing.T) {
 	a, b := newStore(t, dir), newStore(t, dir)
 	a.Share(true)
 	b.Share(true)
-	assert.Must(t, a.Open(t.Context(), "k", 1))
+	assert.Must(t, a.Open(t.Context(), "k", 1, 0))
 	all := reserved{times: map[uint64]int{}}
 	stale := positions{"k": {Next: 1}}
 	for _, s := range []*Store{a, b} {

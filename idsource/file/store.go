@@ -178,7 +178,7 @@ func (s *Store) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err
 		if !exists {
 			return p, idsource.ErrNoKey
 		}
-		if p.Sealed {
+		if p.Sealed != 0 {
 			return p, &idsource.SealedError{Next: p.Next}
 		}
 		if p.Next < a.High {
@@ -236,7 +236,7 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 		switch {
 		case !exists:
 			return p, idsource.ErrNoKey
-		case p.Sealed:
+		case p.Sealed != 0:
 			return p, &idsource.SealedError{Next: p.Next}
 		}
 		p.Next = max(p.Next, next)
@@ -245,19 +245,26 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 }
 
 // Open implements idsource.SegmentStore.
-func (s *Store) Open(ctx context.Context, key string, next uint64) error {
+func (s *Store) Open(ctx context.Context, key string, next uint64, seal idsource.Seal) error {
 	return s.change(ctx, key, true, func(p idsource.Position, _ bool) (idsource.Position, error) {
-		p.Next, p.Sealed = max(p.Next, next), false
+		if p.Sealed != 0 && p.Sealed != seal && seal != idsource.AnySeal {
+			return p, &idsource.SealedError{Next: p.Next}
+		}
+		p.Next, p.Sealed = max(p.Next, next), 0
 		return p, nil
 	})
 }
 
 // Seal implements idsource.SegmentStore.
-func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
-	return s.change(ctx, key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
-		p.Sealed = p.Sealed || exists && p.Next < below
+func (s *Store) Seal(ctx context.Context, key string, below uint64, seal idsource.Seal) (at idsource.Position, err error) {
+	err = s.change(ctx, key, false, func(p idsource.Position, _ bool) (idsource.Position, error) {
+		if p.Sealed == 0 && p.Next < below {
+			p.Sealed = seal
+		}
+		at = shown(p)
 		return p, nil
 	})
+	return at, err
 }
 
 // Set puts an existing key at next, also below where it stands, and opens it: whoever calls
@@ -265,7 +272,7 @@ func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
 func (s *Store) Set(ctx context.Context, key string, next uint64) error {
 	return s.change(ctx, key, false, func(p idsource.Position, exists bool) (idsource.Position, error) {
 		if exists {
-			p.Next, p.Sealed = next, false
+			p.Next, p.Sealed = next, 0
 		}
 		return p, nil
 	})
@@ -304,7 +311,7 @@ func Peek(dir string) (map[string]idsource.Position, error) {
 // GiveBack implements idsource.SegmentStore.
 func (s *Store) GiveBack(ctx context.Context, key string, lo, hi uint64) (back bool, err error) {
 	err = s.change(ctx, key, false, func(p idsource.Position, _ bool) (idsource.Position, error) {
-		if p.Next != hi || lo >= hi || p.Sealed {
+		if p.Next != hi || lo >= hi || p.Sealed != 0 {
 			return p, nil
 		}
 		p.Next, back = lo, true

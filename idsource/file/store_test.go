@@ -44,7 +44,7 @@ func TestReserve(t *testing.T) {
 		do   func() error
 		want idsource.Position
 	}{
-		{"new", func() error { return s.Open(ctx, "k", 5) }, idsource.Position{Next: 5}},
+		{"new", func() error { return s.Open(ctx, "k", 5, 0) }, idsource.Position{Next: 5}},
 		{"not down", func() error { return s.Advance(ctx, "k", 3) }, idsource.Position{Next: 5}},
 		{"reserve", func() error { _, _, err := s.Reserve(ctx, ask("k", 10)); return err }, idsource.Position{Next: 15, Used: true}},
 		{"give back", func() error { _, err := s.GiveBack(ctx, "k", 12, 15); return err }, idsource.Position{Next: 12, Used: true}},
@@ -63,7 +63,7 @@ func TestReserve(t *testing.T) {
 	_, _, err = s.Reserve(ctx, ask("k", 1))
 	full, ok := errors.AsType[*idsource.FullError](err)
 	assert.True(t, ok && full.Next == 1001, "Reserve beyond the last id: %v, want a FullError", err)
-	assert.NoError(t, s.Open(ctx, "begun by its first range", 0))
+	assert.NoError(t, s.Open(ctx, "begun by its first range", 0, 0))
 	keys, err := s.Keys(ctx)
 	assert.True(t, len(keys) == 2 && err == nil, "keys %q, %v, want the two that were made", keys, err)
 	assert.Of(s.Position(ctx, "l")).Equal(t, "a key nobody made stands at", idsource.Position{})
@@ -74,7 +74,7 @@ func TestHostileKeys(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
 	for i, key := range keys {
-		assert.Must(t, s.Open(t.Context(), key, uint64(100*i+1)), fmt.Sprintf("Advance(%.20q)", key))
+		assert.Must(t, s.Open(t.Context(), key, uint64(100*i+1), 0), fmt.Sprintf("Advance(%.20q)", key))
 	}
 	assert.Must(t, s.Close())
 	for i, key := range keys {
@@ -103,7 +103,7 @@ func issueFromTwo(t *testing.T, locked guard) (twice bool, err error) {
 	dir := filepath.Join(t.TempDir(), "data")
 	a, b := newStore(t, dir), newStore(t, dir)
 	seen := map[uint64]bool{}
-	assert.Must(t, a.Open(t.Context(), "k", 1))
+	assert.Must(t, a.Open(t.Context(), "k", 1, 0))
 	if !locked {
 		dropLock(t, a)
 	}
@@ -187,7 +187,7 @@ func TestFolder(t *testing.T) {
 			use := func() error {
 				s := newStore(t, dir)
 				defer s.Close() //nolint:errcheck // closed again at the end
-				if err := s.Open(t.Context(), "k", 1); err != nil {
+				if err := s.Open(t.Context(), "k", 1, 0); err != nil {
 					return err
 				}
 				if _, _, err := s.Reserve(t.Context(), ask("k", 10)); err != nil {
@@ -256,7 +256,7 @@ func TestRootGives(t *testing.T) {
 	parent := t.TempDir()
 	assert.Must(t, os.Chown(parent, service, service))
 	s := newStore(t, filepath.Join(parent, "data"))
-	assert.Must(t, s.Open(t.Context(), "k", 1))
+	assert.Must(t, s.Open(t.Context(), "k", 1, 0))
 	assert.Must(t, filepath.WalkDir(parent, func(path string, d fs.DirEntry, err error) error {
 		assert.Must(t, err)
 		of := assert.Of(d.Info()).Must(t).Sys().(*syscall.Stat_t)
@@ -268,7 +268,7 @@ func TestRootGives(t *testing.T) {
 func TestWriteFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
-	assert.Must(t, s.Open(t.Context(), "k", 1))
+	assert.Must(t, s.Open(t.Context(), "k", 1, 0))
 	block := filepath.Join(dir, segmentsFile+".tmp")
 	assert.Must(t, os.Mkdir(block, 0o700))
 	assert.Fails(t, "Reserve", sourcetest.ErrorOf(s.Reserve(t.Context(), ask("k", 10))), "is a directory")
@@ -281,12 +281,12 @@ func TestWriteFails(t *testing.T) {
 func TestFolderReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	s := newStore(t, dir)
-	assert.Must(t, s.Open(t.Context(), "k", 1))
+	assert.Must(t, s.Open(t.Context(), "k", 1, 0))
 	l, err := s.Acquire(t.Context(), 7, testShape)
 	assert.Must(t, err)
 	assert.Must(t, os.Rename(dir, dir+".old"))
 	other := newStore(t, dir)
-	assert.Must(t, other.Open(t.Context(), "k", 1))
+	assert.Must(t, other.Open(t.Context(), "k", 1, 0))
 	lo := assert.Of(other.Acquire(t.Context(), 7, testShape)).Must(t)
 	assert.Fails(t, "Reserve", sourcetest.ErrorOf(s.Reserve(t.Context(), ask("k", 10))), "replaced")
 	assert.Fails(t, "Raise", l.Raise(t.Context(), 5), "replaced")

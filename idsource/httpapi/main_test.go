@@ -78,7 +78,7 @@ func (t texts) Text(id [2]uint64) string { return t.text(id) }
 func realSources(t *testing.T) map[string]Source {
 	t.Helper()
 	st := assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
-	assert.Must(t, st.Open(t.Context(), "orders", 1))
+	assert.Must(t, st.Open(t.Context(), "orders", 1, 0))
 	orders, err1 := segment.New(segment.Config{Name: "orders", Store: st, Step: 100, MaxStep: 100})
 	events, err2 := snowflake.New(snowflake.Config{Name: "events", Fences: st, Worker: 3})
 	assert.Must(t, errors.Join(err1, err2))

@@ -165,7 +165,7 @@ func (g *Group) level(ctx context.Context) error {
 			next = max(next, n)
 		}
 		_, errs = each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
-			return struct{}{}, insert(ctx, m.db, insertKey, key, next)
+			return struct{}{}, insert(ctx, m.db, insertKey, key, next, next)
 		})
 		if err := errors.Join(errs...); err != nil {
 			return err

@@ -31,7 +31,7 @@ func (g *Group) Look(ctx context.Context, key string) (idsource.Position, error)
 	for _, s := range states {
 		all.Next = max(all.Next, s.Next, s.Mark)
 		all.Used = all.Used || s.Used || s.Mark > 0
-		all.Sealed = all.Sealed || s.Sealed
+		all.Sealed = max(all.Sealed, s.Sealed)
 		all.Unset = all.Unset || s.Unset
 	}
 	all.Unset = all.Unset && !all.Used && all.Next == 1
@@ -44,7 +44,7 @@ type State struct {
 	Next   uint64 // the lowest id it has not given, whether or not it owns that
 	Used   bool
 	Unset  bool
-	Sealed bool
+	Sealed idsource.Seal
 	Mark   uint64 // where others saw it stand, 0: they did not
 	Err    error  // why it is not used
 }
@@ -99,22 +99,25 @@ func (g *Group) Advance(ctx context.Context, key string, next uint64) error {
 	if p, err := g.Look(ctx, key); err != nil || p.Next == 0 {
 		return cmp.Or(err, idsource.ErrNoKey)
 	}
-	if err := g.onAll(ctx, insertKey, key, next); err != nil {
+	if err := g.onAll(ctx, key, func(ctx context.Context, m *member) error {
+		return insert(ctx, m.db, insertKey, key, next, next)
+	}); err != nil {
 		return err
 	}
-	if p, err := g.Look(ctx, key); err != nil || p.Sealed {
+	if p, err := g.Look(ctx, key); err != nil || p.Sealed != 0 {
 		return cmp.Or(err, error(&idsource.SealedError{Next: p.Next}))
 	}
 	return nil
 }
 
-// Open implements idsource.SegmentStore. All servers must be there, as for Advance.
-func (g *Group) Open(ctx context.Context, key string, next uint64) error {
-	return g.onAll(ctx, openKey, key, next)
+// Open implements idsource.SegmentStore. All servers must be there, as for Advance. With an error some of them may have opened
+// the key.
+func (g *Group) Open(ctx context.Context, key string, next uint64, seal idsource.Seal) error {
+	return g.onAll(ctx, key, func(ctx context.Context, m *member) error { return open(ctx, m.db, key, next, seal) })
 }
 
-// onAll moves a key up on all servers, by insertKey or openKey.
-func (g *Group) onAll(ctx context.Context, query, key string, next uint64) error {
+// onAll moves a key up on all servers.
+func (g *Group) onAll(ctx context.Context, key string, move func(context.Context, *member) error) error {
 	if err := errors.Join(g.members[0].checkKey(key), g.ensure(ctx, true)); err != nil {
 		return err
 	}
@@ -122,7 +125,7 @@ func (g *Group) onAll(ctx context.Context, query, key string, next uint64) error
 		if err := g.believe(ctx, m, m.db); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, insert(ctx, m.db, query, key, next)
+		return struct{}{}, move(ctx, m)
 	})
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("all servers of a group must be there to move a key: %w", err)
@@ -162,15 +165,31 @@ func (g *Group) Set(ctx context.Context, key string, next uint64) error {
 func (g *Group) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
 
 // Seal implements idsource.SegmentStore. With an error the servers that answered have sealed the key; the others
-// may go on.
-func (g *Group) Seal(ctx context.Context, key string, below uint64) error {
-	if p, err := g.Look(ctx, key); err != nil || p.Next >= below {
-		return err
+// may go on. Where somebody else has sealed it on a server, the position says so.
+func (g *Group) Seal(ctx context.Context, key string, below uint64, by idsource.Seal) (idsource.Position, error) {
+	p, err := g.Position(ctx, key)
+	if err != nil || p.Next >= below {
+		return p, err
 	}
-	_, errs := each(ctx, g, func(ctx context.Context, m *member) (struct{}, error) {
-		return struct{}{}, m.Store.Seal(ctx, key, math.MaxUint64)
+	sealed, errs := each(ctx, g, func(ctx context.Context, m *member) (idsource.Position, error) {
+		if err := errors.Join(g.believe(ctx, m, m.db), seal(ctx, m.db, key, math.MaxUint64, by)); err != nil {
+			return idsource.Position{}, err
+		}
+		return m.Store.Position(ctx, key)
 	})
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return p, err
+	}
+	if p, err = g.Look(ctx, key); err != nil {
+		return p, err
+	}
+	p.Sealed = by
+	for _, on := range sealed {
+		if on.Sealed != by {
+			p.Sealed = on.Sealed
+		}
+	}
+	return p, nil
 }
 
 // Keys lists the keys there are, on any server that answers.

@@ -203,7 +203,7 @@ func TestGroupRestored(t *testing.T) {
 
 	// Mended: moved above all there is, the server is used again.
 	g := newGroup(t, dsns, 10_000)
-	assert.Must(t, g.Open(t.Context(), "order_id", 1_000_000))
+	assert.Must(t, g.Open(t.Context(), "order_id", 1_000_000, 0))
 	ids := mustTake(t, g, 0, 100)
 	assert.True(t, ids[0]/10_000%2 == 0, "id %d after the key was moved is not the mended server's", ids[0])
 	sourcetest.Once(t, append(all, ids...))
@@ -241,7 +241,7 @@ func TestGroupEmptied(t *testing.T) {
 	assert.Fails(t, "Reserve while the other server is down", sourcetest.ErrorOf(g.Reserve(t.Context(), idsource.Ask{Key: "order_id", Count: 1, Last: 1 << 60})), "emptied")
 	servers[1].restart(t)
 	// New keys need all servers: one that missed it would start it from 1 later.
-	assert.Fails(t, "a key was made without the emptied server", g.Open(t.Context(), "new", 1), "")
+	assert.Fails(t, "a key was made without the emptied server", g.Open(t.Context(), "new", 1, 0), "")
 	assert.Must(t, g.Adopt(t.Context()))
 	all = append(all, ids...)
 	ids = mustTake(t, newGroup(t, dsns, 10_000), 0, 100)

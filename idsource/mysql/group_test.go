@@ -41,7 +41,7 @@ func newGroup(t *testing.T, dsns []string, block uint64) *Group {
 
 func newGroupSegment(t *testing.T, g *Group, step uint64) *segment.Segment {
 	t.Helper()
-	_ = g.Open(t.Context(), "order_id", 1) // all servers must be there; where one is not, the key is
+	_ = g.Open(t.Context(), "order_id", 1, 0) // all servers must be there; where one is not, the key is
 	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: g, Step: step, MaxStep: step, MaxBatch: g.Block(), Wait: aMinute})).Must(t)
 	t.Cleanup(func() { _ = src.Close(context.Background()) })
 	return src
@@ -51,7 +51,7 @@ func newGroupSegment(t *testing.T, g *Group, step uint64) *segment.Segment {
 // random positions: within one block, of the server's own, not below floor.
 func TestGroupRanges(t *testing.T) {
 	g := newGroup(t, databases(t, 3), 10)
-	assert.Must(t, g.Open(t.Context(), "k", 1))
+	assert.Must(t, g.Open(t.Context(), "k", 1, 0))
 	random := rand.New(rand.NewPCG(1, 2))
 	near := []uint64{0, 1, 9, 10, 1 << 40, 1<<63 - 20, 1 << 63, math.MaxUint64 - 400}
 	for range 400 {
@@ -130,7 +130,7 @@ func TestGroupFormed(t *testing.T) {
 	assert.Must(t, err)
 	t.Cleanup(func() { _ = alone.Close() })
 	old := newSegment(t, alone, nil)
-	assert.Must(t, alone.Open(t.Context(), "order_id", 5_000_000))
+	assert.Must(t, alone.Open(t.Context(), "order_id", 5_000_000, 0))
 	ids := make([]uint64, 15)
 	assert.Must(t, old.Fill(t.Context(), ids, 1))
 	for i := range 2 {
@@ -237,7 +237,7 @@ func TestGroupAdmit(t *testing.T) {
 // TestGroupHalfFormed: whoever formed the group died before the last step.
 func TestGroupHalfFormed(t *testing.T) {
 	dsns := databases(t, 2)
-	assert.Must(t, newGroup(t, dsns, 100).Open(t.Context(), "order_id", 1))
+	assert.Must(t, newGroup(t, dsns, 100).Open(t.Context(), "order_id", 1, 0))
 	for _, undo := range []string{"group1", "group0"} {
 		running := newGroup(t, dsns, 100)
 		running.current = 1
@@ -259,7 +259,7 @@ func TestGroupLook(t *testing.T) {
 		known, err := facts(t.Context(), m.db)
 		assert.True(t, err == nil && known == nil, "looking left %v, %v", known, err)
 	}
-	assert.Must(t, g.Open(t.Context(), "order_id", 7))
+	assert.Must(t, g.Open(t.Context(), "order_id", 7, 0))
 	p, err = g.Look(t.Context(), "order_id")
 	assert.True(t, err == nil && p.Next == 7, "Look: %+v, %v, want 7", p, err)
 }
@@ -276,7 +276,7 @@ func TestGroupDisagrees(t *testing.T) {
 	f := holders.NewForward(t, fmt.Sprintf("127.0.0.1:%d", shared.port))
 	dsns[0] = elsewhere(dsns[0], f)
 	g := newGroup(t, dsns, 1000)
-	assert.Must(t, g.Open(t.Context(), "order_id", 1))
+	assert.Must(t, g.Open(t.Context(), "order_id", 1, 0))
 	src, err := segment.New(segment.Config{
 		Name: "order_id", Store: g, Step: 10, MaxStep: 10, StepPolicy: segment.StepFixed, Prefetch: 1, MaxBatch: g.Block(), Wait: func() time.Duration { return 5 * time.Second },
 	})

@@ -39,7 +39,7 @@ func TestTunesAndRemembers(t *testing.T) {
 func TestTunesAtOnce(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	ctx := t.Context()
-	assert.Must(t, s.Open(ctx, "k", 1))
+	assert.Must(t, s.Open(ctx, "k", 1, 0))
 	was := idsource.Tuning{Step: 500, Description: "d"}
 	assert.Must(t, s.Tune(ctx, "k", was))
 	assert.Fails(t, "a description without room was accepted", s.Tune(ctx, "k", idsource.Tuning{Step: 700, Description: strings.Repeat("long", 100)}), "")
@@ -65,7 +65,7 @@ func TestCommitEnds(t *testing.T) {
 			s, other := w.store(), w.store()
 			s.db.SetMaxOpenConns(1) // what comes next goes over the connection of the range
 			other.db.SetMaxOpenConns(1)
-			assert.Must(t, s.Open(t.Context(), "k", 1))
+			assert.Must(t, s.Open(t.Context(), "k", 1, 0))
 			for want := uint64(1); want < 300; want += 101 { // the first range makes the table of the history
 				assert.Must(t, reserved(s, ask("k", 1), want))
 				assert.Must(t, s.Set(t.Context(), "k", want+101))
@@ -80,7 +80,7 @@ func TestCommitEnds(t *testing.T) {
 func used(t *testing.T, dsn string) *Store {
 	t.Helper()
 	s := newStore(t, dsn)
-	assert.Must(t, s.Open(t.Context(), "k", 1))
+	assert.Must(t, s.Open(t.Context(), "k", 1, 0))
 	assert.Must(t, reserved(s, ask("k", 1), 1))
 	return s
 }
@@ -89,7 +89,7 @@ func used(t *testing.T, dsn string) *Store {
 func TestHistoryIsBounded(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	ctx := t.Context()
-	assert.Must(t, s.Open(ctx, "k", 1_000_000))
+	assert.Must(t, s.Open(ctx, "k", 1_000_000, 0))
 	assert.Must(t, reserved(s, ask("k", 1), 1_000_000))
 	for _, q := range []string{
 		"INSERT INTO idproxy_taken SELECT 'k', seq, seq + 1, UTC_TIMESTAMP(6), 'a' FROM seq_1_to_10500",
@@ -117,7 +117,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // TestHistoryDenied: an account that may not write the history gets its ranges, and the log says it once.
 func TestHistoryDenied(t *testing.T) {
 	s := newStore(t, shared.dsn())
-	assert.Must(t, s.Open(t.Context(), "k", 1))
+	assert.Must(t, s.Open(t.Context(), "k", 1, 0))
 	assert.Must(t, shared.exec("DROP TABLE IF EXISTS idproxy.idproxy_taken", "CREATE OR REPLACE USER poor@'127.0.0.1' IDENTIFIED BY 'poor'",
 		"GRANT SELECT, INSERT, UPDATE ON idproxy.idproxy_segment TO poor@'127.0.0.1'", "GRANT SELECT ON idproxy.idproxy_store TO poor@'127.0.0.1'"))
 	var log bytes.Buffer
@@ -243,7 +243,7 @@ func TestOneRoundTrip(t *testing.T) {
 func TestOlderProgram(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	ctx := t.Context()
-	assert.Must(t, s.Open(ctx, "k", 1))
+	assert.Must(t, s.Open(ctx, "k", 1, 0))
 	assert.Must(t, s.Tune(ctx, "k", idsource.Tuning{Step: 500, Description: "d"}))
 	for i := range uint64(3) {
 		assert.Must(t, reserved(s, idsource.Ask{Key: "k", Count: 10, Floor: 1, Last: math.MaxInt64, By: "new:1"}, 1+30*i))
@@ -266,7 +266,7 @@ func BenchmarkReserve(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close() //nolint:errcheck // nothing is pending
-			if err := s.Open(b.Context(), "bench", 1); err != nil {
+			if err := s.Open(b.Context(), "bench", 1, 0); err != nil {
 				b.Fatal(err)
 			}
 			if !recorded {

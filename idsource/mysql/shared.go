@@ -175,7 +175,7 @@ func (s *Shared) Advance(ctx context.Context, key string, next uint64) error {
 }
 
 // Open implements idsource.SegmentStore, but for keys that do not exist: see Create.
-func (s *Shared) Open(ctx context.Context, key string, next uint64) error {
+func (s *Shared) Open(ctx context.Context, key string, next uint64, _ idsource.Seal) error {
 	return s.Advance(ctx, key, next)
 }
 
@@ -199,8 +199,8 @@ func (s *Shared) change(ctx context.Context, statement, key string, next uint64)
 }
 
 // Seal implements idsource.SegmentStore: the other system would not heed it.
-func (s *Shared) Seal(context.Context, string, uint64) error {
-	return s.wrap(errors.ErrUnsupported)
+func (s *Shared) Seal(context.Context, string, uint64, idsource.Seal) (idsource.Position, error) {
+	return idsource.Position{}, s.wrap(errors.ErrUnsupported)
 }
 
 // Set puts an existing key at next, as Store.Set does.

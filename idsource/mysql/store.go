@@ -15,9 +15,10 @@ import (
 const maxKey = 255
 
 const (
-	// openKey, raiseKey: a step below zero seals the row.
-	openKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
-		"ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, ?), step = ABS(step)"
+	// openKey, raiseKey: a step below zero seals the row, and says who did. The order of what is set counts: the server
+	// takes the new value of a column in what follows.
+	openKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE " +
+		"max_id = IF(step >= 0 OR ? OR step = ?, GREATEST(max_id, ?), max_id), step = IF(step < 0 AND (? OR step = ?), max_id > 0, step)"
 	raiseKey = "UPDATE idproxy_segment SET max_id = GREATEST(max_id, ?) WHERE biz_tag = ? AND step >= 0"
 	// insertKey leaves a row as it is that is sealed.
 	insertKey = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, 0) " +
@@ -34,8 +35,8 @@ const (
 		"AND NOT EXISTS (SELECT 1 FROM idproxy_store WHERE name = 'servers' OR name = 'version' AND value <> '1')"
 	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
 	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ? AND step >= 0"
-	setKey   = "UPDATE idproxy_segment SET max_id = ?, step = ABS(step) WHERE biz_tag = ?"
-	sealKey  = "UPDATE idproxy_segment SET step = -1 WHERE biz_tag = ? AND max_id < ?"
+	setKey   = "UPDATE idproxy_segment SET max_id = ?, step = IF(step < 0, 1, step) WHERE biz_tag = ?"
+	sealKey  = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, 0, ?) ON DUPLICATE KEY UPDATE step = IF(step >= 0 AND max_id < ?, ?, step)"
 	allKeys  = "SELECT biz_tag FROM idproxy_segment ORDER BY biz_tag"
 )
 
@@ -133,7 +134,15 @@ func (s *Store) Position(ctx context.Context, key string) (idsource.Position, er
 	if fresh {
 		return idsource.Position{}, nil
 	}
-	return idsource.Position{Next: max(1, next), Used: step != 0, Unset: next == 0, Sealed: step < 0}, nil
+	return idsource.Position{Next: max(1, next), Used: step > 0 || step < 0 && next > 0, Unset: next == 0, Sealed: sealOf(step)}, nil
+}
+
+// sealOf is who sealed a key, by the step of its row.
+func sealOf(step int64) idsource.Seal {
+	if step < 0 {
+		return idsource.Seal(min(-step, math.MaxInt32))
+	}
+	return 0
 }
 
 // checkTables says why the tables are not this store's to use.
@@ -169,7 +178,12 @@ func (s *Store) Advance(ctx context.Context, key string, next uint64) error {
 }
 
 // Open implements idsource.SegmentStore. It creates the tables if need be.
-func (s *Store) Open(ctx context.Context, key string, next uint64) error {
+func (s *Store) Open(ctx context.Context, key string, next uint64, seal idsource.Seal) error {
+	return s.making(ctx, key, func() error { return open(ctx, s.db, key, next, seal) })
+}
+
+// making does what may make a key, in tables that it creates if need be.
+func (s *Store) making(ctx context.Context, key string, do func() error) error {
 	if err := s.checkKey(key); err != nil {
 		return err
 	}
@@ -181,28 +195,47 @@ func (s *Store) Open(ctx context.Context, key string, next uint64) error {
 		err = create(ctx, s.db)
 	}
 	if err == nil {
-		err = insert(ctx, s.db, openKey, key, next)
+		err = do()
 	}
-	if err != nil {
+	if _, sealed := errors.AsType[*idsource.SealedError](err); err != nil && !sealed {
 		return s.wrap(err)
 	}
-	return nil
+	return err
 }
 
-// Seal implements idsource.SegmentStore.
-func (s *Store) Seal(ctx context.Context, key string, below uint64) error {
-	if _, err := s.db.ExecContext(ctx, sealKey, key, below); err != nil {
-		return s.wrap(err)
+// open opens a key of a server.
+func open(ctx context.Context, db querier, key string, next uint64, seal idsource.Seal) error {
+	anyone := seal == idsource.AnySeal
+	if err := insert(ctx, db, openKey, key, next, anyone, -int64(seal), next, anyone, -int64(seal)); err != nil {
+		return err
 	}
-	return nil
+	at, step, err := readRow(ctx, db, key)
+	if err == nil && step < 0 {
+		return &idsource.SealedError{Next: at}
+	}
+	return err
+}
+
+// seal seals a key of a server.
+func seal(ctx context.Context, db querier, key string, below uint64, by idsource.Seal) error {
+	return insert(ctx, db, sealKey, key, -int64(by), below, -int64(by))
+}
+
+// Seal implements idsource.SegmentStore. It creates the tables if need be.
+func (s *Store) Seal(ctx context.Context, key string, below uint64, by idsource.Seal) (idsource.Position, error) {
+	err := s.making(ctx, key, func() error { return seal(ctx, s.db, key, below, by) })
+	if err != nil {
+		return idsource.Position{}, err
+	}
+	return s.Position(ctx, key)
 }
 
 // insert creates a key, or moves it up, by openKey or insertKey.
-func insert(ctx context.Context, db querier, query, key string, next uint64) error {
-	_, err := db.ExecContext(ctx, query, key, next, next)
+func insert(ctx context.Context, db querier, query string, args ...any) error {
+	_, err := db.ExecContext(ctx, query, args...)
 	if noTable(err) { // someone dropped that one alone
 		if err = create(ctx, db); err == nil {
-			_, err = db.ExecContext(ctx, query, key, next, next)
+			_, err = db.ExecContext(ctx, query, args...)
 		}
 	}
 	return err

@@ -34,7 +34,7 @@ func TestStore(t *testing.T) {
 				do   func() error
 				want idsource.Position
 			}{
-				{"new", func() error { return s.Open(ctx, "k", 5) }, idsource.Position{Next: 5}},
+				{"new", func() error { return s.Open(ctx, "k", 5, 0) }, idsource.Position{Next: 5}},
 				{"not down", func() error { return s.Advance(ctx, "k", 3) }, idsource.Position{Next: 5}},
 				{"reserve", func() error { return reserved(s, ask("k", 10), 5) }, idsource.Position{Next: 15, Used: true}},
 				{"floor", func() error { return reserved(s, floor, 100) }, idsource.Position{Next: 110, Used: true}},
@@ -74,14 +74,14 @@ func TestKeys(t *testing.T) {
 	s := newStore(t, shared.dsn())
 	keys := []string{"a", "A", "ä", `x' OR '1'='1`, `\`, `"`, "new\nline", "\x00", strings.Repeat("ü", 255)}
 	for i, key := range keys {
-		assert.NoError(t, s.Open(t.Context(), key, uint64(i+1)), fmt.Sprintf("Advance(%q)", key))
+		assert.NoError(t, s.Open(t.Context(), key, uint64(i+1), 0), fmt.Sprintf("Advance(%q)", key))
 	}
 	for i, key := range keys {
 		p, err := s.Position(t.Context(), key)
 		assert.True(t, p.Next == uint64(i+1) && err == nil, "Position(%q) = %+v, %v, want %d", key, p, err, i+1)
 	}
 	for _, key := range []string{strings.Repeat("x", 256), "\xff"} {
-		assert.Fails(t, fmt.Sprintf("Advance(%.20q) was accepted", key), s.Open(t.Context(), key, 1), "")
+		assert.Fails(t, fmt.Sprintf("Advance(%.20q) was accepted", key), s.Open(t.Context(), key, 1, 0), "")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestWarnOfCrashes(t *testing.T) {
 			key := "fresh"
 			if !fresh {
 				key = "k"
-				assert.Must(t, s.Open(t.Context(), key, 1))
+				assert.Must(t, s.Open(t.Context(), key, 1, 0))
 			}
 			for range 3 {
 				assert.Of(s.Position(t.Context(), key)).Must(t)
@@ -145,7 +145,7 @@ func aMinute() time.Duration { return time.Minute }
 
 func newSegment(t *testing.T, s *Store, wait func() time.Duration) *segment.Segment {
 	t.Helper()
-	assert.Must(t, s.Open(t.Context(), "order_id", 1))
+	assert.Must(t, s.Open(t.Context(), "order_id", 1, idsource.AnySeal))
 	src := assert.Of(segment.New(segment.Config{Name: "order_id", Store: s, Step: 10, MaxStep: 20, Wait: wait})).Must(t)
 	t.Cleanup(func() { assert.NoError(t, src.Close(context.Background()), "Close") })
 	return src
@@ -155,7 +155,7 @@ func newSegment(t *testing.T, s *Store, wait func() time.Duration) *segment.Segm
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	own := newServer(t)
-	assert.Must(t, newStore(t, own.dsn()).Open(t.Context(), "order_id", 1))
+	assert.Must(t, newStore(t, own.dsn()).Open(t.Context(), "order_id", 1, 0))
 	source := func() idsource.Series { return newSegment(t, newStoreOf(t, own.dsn()), nil) }
 	sourcetest.Killed(t, source, own.kill, func() { assert.Must(t, own.start(), "server did not come back") })
 }
@@ -195,6 +195,9 @@ func TestServerWentBack(t *testing.T) {
 		assert.MustTrue(t, ids[0] > 50, "ids from %d on were issued again", ids[0])
 	}
 	assert.True(t, errors.Is(err, idsource.Behind), "Fill: %v, want kind Behind", err)
+	for assert.Of(s.Position(t.Context(), "order_id")).Must(t).Sealed == 0 { // src seals it
+		time.Sleep(time.Millisecond)
+	}
 	again := newSegment(t, s, aMinute)
 	assert.ErrorIs(t, "Admit after a restart", again.Admit(t.Context(), "shop.orders.id", 5000), idsource.Behind)
 }

@@ -174,9 +174,11 @@ func (d during) Advance(_ context.Context, _ string, next uint64) error {
 	return d.ended()
 }
 
-func (d during) Seal(context.Context, string, uint64) error { return nil }
+func (d during) Seal(context.Context, string, uint64, idsource.Seal) (idsource.Position, error) {
+	return idsource.Position{}, nil
+}
 
-func (d during) Open(ctx context.Context, key string, next uint64) error {
+func (d during) Open(ctx context.Context, key string, next uint64, _ idsource.Seal) error {
 	return d.Advance(ctx, key, next)
 }
 

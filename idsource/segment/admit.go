@@ -2,7 +2,9 @@ package segment
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 
 	"idproxy/idsource"
 )
@@ -35,15 +37,17 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	}); err != nil {
 		return err
 	}
-	if p.Sealed {
+	if p.Sealed != 0 {
 		return s.fail(idsource.Behind, &idsource.SealedError{Next: p.Next}, "")
 	}
-	if p.Next == 0 {
-		if err := s.mayOpen(ctx); err != nil {
+	floor := s.cfg.Start
+	if !p.Used { // who made the key may not have come to look again
+		least, err := s.mayOpen(ctx, p)
+		if err != nil {
 			return err
 		}
+		floor = max(floor, least)
 	}
-	floor := s.cfg.Start
 	top, fresh, err := s.begin(ctx, top, p)
 	if err != nil {
 		return err
@@ -63,35 +67,61 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	if held && !fresh {
 		return s.behind(top, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
 	}
-	if p.Next < floor {
-		move := s.cfg.Store.Advance
-		if p.Next == 0 {
-			move = s.cfg.Store.Open
-		}
-		if err := s.ask(ctx, func(ctx context.Context) error { return move(ctx, s.cfg.Key, floor) }); err != nil {
-			return err
-		}
+	switch {
+	case p.Next == 0:
+		err = s.make(ctx, floor)
+	case p.Next < floor:
+		err = s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Advance(ctx, s.cfg.Key, floor) })
+	}
+	if err != nil {
+		return err
 	}
 	s.above(top.ID)
 	return nil
 }
 
-// mayOpen says why a key that the store does not have is not made.
-func (s *Segment) mayOpen(ctx context.Context) error {
-	if s.cfg.opens == nil {
-		return NotOpen(&s.cfg)
-	}
-	var refused error
-	if err := s.ask(ctx, func(ctx context.Context) (err error) {
-		err = s.cfg.opens(ctx)
-		if answer := s.answer(err); answer != nil {
-			refused, err = answer, nil
+// mayOpen returns where a key begins at least that stands at p, and of which no id was given: where the template stands that
+// makes it. The error is why it is not for this source to open.
+func (s *Segment) mayOpen(ctx context.Context, p idsource.Position) (least uint64, err error) {
+	if s.cfg.template == nil {
+		if p.Next == 0 {
+			return 0, NotOpen(&s.cfg)
 		}
+		return 0, nil
+	}
+	var at idsource.Position
+	if err := s.ask(ctx, func(ctx context.Context) (err error) {
+		at, err = s.cfg.template(ctx)
 		return err
 	}); err != nil {
+		return 0, err
+	}
+	switch {
+	case at.Sealed != 0:
+		return 0, s.fail(idsource.Behind, &idsource.SealedError{Next: at.Next}, "")
+	case at.Next == 0:
+		return 0, NotOpen(&s.cfg)
+	}
+	return at.Next, nil
+}
+
+// make makes the key. Who moves the template seals that, and then the keys that there are: a template that is open still
+// says that the new one is among them.
+func (s *Segment) make(ctx context.Context, floor uint64) error {
+	if err := s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Open(ctx, s.cfg.Key, floor, 0) }); err != nil {
 		return err
 	}
-	return refused
+	least, err := s.mayOpen(ctx, idsource.Position{})
+	switch {
+	case err == nil && least > floor:
+		return s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Advance(ctx, s.cfg.Key, least) })
+	case errors.Is(err, idsource.Behind):
+		_ = s.ask(ctx, func(ctx context.Context) error { // where it fails, who admits the key next looks at the template, too
+			_, err := s.cfg.Store.Seal(ctx, s.cfg.Key, math.MaxUint64, idsource.NewSeal())
+			return err
+		})
+	}
+	return err
 }
 
 // notOpenError is an idsource.ErrNoKey that names the key.

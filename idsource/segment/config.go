@@ -47,24 +47,24 @@ func Policy(name string) (p StepPolicy, ok bool) {
 
 // Config describes a Segment.
 type Config struct {
-	Name       string                                  // required: the source's name, for messages
-	Store      idsource.SegmentStore                   // required; stays the caller's, who closes it after the source
-	Key        string                                  // default Name
-	Start      uint64                                  // lowest id, default 1; a key that stands below is moved up to it
-	Step       uint64                                  // ids per range, default 1000
-	MaxStep    uint64                                  // bound of the dynamic step, default 1,000,000 or Step if that is more
-	StepPolicy StepPolicy                              // default StepLeaf
-	Prefetch   float64                                 // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
-	Last       uint64                                  // greatest id ever issued, default 2^63-1
-	MaxBatch   uint64                                  // greatest number of ids, times stride, in one Fill; default 2^32
-	Wait       func() time.Duration                    // longest wait of a Fill or Admit for the store, asked at each; default 2s
-	Timeout    time.Duration                           // of one fetch from the store, default 5s
-	Ordered    bool                                    // ids ascend in the order in which they are given, whatever their number; a call that finds too few drops them; default false
-	opens      func(ctx context.Context) error         // asked when the store has no such key, and says why it must not be made; nil: only an administrator makes it
-	Begin      Begin                                   // asked before the first id of a series; nil: the column of Admit is all there is
-	Keys       func(context.Context) ([]string, error) // of the store; nil: only Position says which keys there are
-	Fetched    func(took time.Duration, err error)     // told of each fetch; default: nobody is
-	Logger     *slog.Logger                            // default: discard
+	Name       string                                               // required: the source's name, for messages
+	Store      idsource.SegmentStore                                // required; stays the caller's, who closes it after the source
+	Key        string                                               // default Name
+	Start      uint64                                               // lowest id, default 1; a key that stands below is moved up to it
+	Step       uint64                                               // ids per range, default 1000
+	MaxStep    uint64                                               // bound of the dynamic step, default 1,000,000 or Step if that is more
+	StepPolicy StepPolicy                                           // default StepLeaf
+	Prefetch   float64                                              // share of the newest range that is used when the next one is fetched, default 0.1; earlier if the rest would not last
+	Last       uint64                                               // greatest id ever issued, default 2^63-1
+	MaxBatch   uint64                                               // greatest number of ids, times stride, in one Fill; default 2^32
+	Wait       func() time.Duration                                 // longest wait of a Fill or Admit for the store, asked at each; default 2s
+	Timeout    time.Duration                                        // of one fetch from the store, default 5s
+	Ordered    bool                                                 // ids ascend in the order in which they are given, whatever their number; a call that finds too few drops them; default false
+	template   func(ctx context.Context) (idsource.Position, error) // where that stands which the key is made of; nil: only an administrator makes the key
+	Begin      Begin                                                // asked before the first id of a series; nil: the column of Admit is all there is
+	Keys       func(context.Context) ([]string, error)              // of the store; nil: only Position says which keys there are
+	Fetched    func(took time.Duration, err error)                  // told of each fetch; default: nobody is
+	Logger     *slog.Logger                                         // default: discard
 
 	HighWater *idsource.HighWater // of the store; default: of this source alone
 

@@ -93,7 +93,7 @@ func (s *faultStore) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64
 	if !ok {
 		return 0, 0, idsource.ErrNoKey
 	}
-	if p.Sealed {
+	if p.Sealed != 0 {
 		return 0, 0, &idsource.SealedError{Next: p.Next}
 	}
 	if p.Next < a.High {
@@ -131,7 +131,7 @@ func (s *faultStore) Advance(_ context.Context, key string, next uint64) error {
 	switch {
 	case !ok:
 		return idsource.ErrNoKey
-	case p.Sealed:
+	case p.Sealed != 0:
 		return &idsource.SealedError{Next: p.Next}
 	}
 	p.Next, p.Unset = max(p.Next, next), false
@@ -139,32 +139,39 @@ func (s *faultStore) Advance(_ context.Context, key string, next uint64) error {
 	return nil
 }
 
-func (s *faultStore) Open(_ context.Context, key string, next uint64) error {
+func (s *faultStore) Open(_ context.Context, key string, next uint64, seal idsource.Seal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
 		return s.down
 	}
 	p := s.keys[key]
-	p.Next, p.Unset, p.Sealed = max(1, p.Next, next), next == 0 && p.Next <= 1 && !p.Used, false
+	if p.Sealed != 0 && p.Sealed != seal && seal != idsource.AnySeal {
+		return &idsource.SealedError{Next: p.Next}
+	}
+	p.Next, p.Unset, p.Sealed = max(1, p.Next, next), next == 0 && p.Next <= 1 && !p.Used, 0
 	s.keys[key] = p
 	return nil
 }
 
-func (s *faultStore) Seal(_ context.Context, key string, below uint64) error {
+func (s *faultStore) Seal(_ context.Context, key string, below uint64, seal idsource.Seal) (idsource.Position, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p, ok := s.keys[key]; ok && s.down == nil && p.Next < below {
-		p.Sealed = true
+	p, ok := s.keys[key]
+	if !ok {
+		p = idsource.Position{Next: 1, Unset: true}
+	}
+	if s.down == nil && p.Next < below && p.Sealed == 0 {
+		p.Sealed = seal
 		s.keys[key] = p
 	}
-	return s.down
+	return p, s.down
 }
 
 func (s *faultStore) GiveBack(_ context.Context, key string, lo, hi uint64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.down != nil || s.keys[key].Next != hi || s.keys[key].Sealed {
+	if s.down != nil || s.keys[key].Next != hi || s.keys[key].Sealed != 0 {
 		return false, s.down
 	}
 	s.keys[key] = idsource.Position{Next: lo, Used: true}

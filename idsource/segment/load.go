@@ -186,9 +186,10 @@ func (s *Segment) wentBack(lo uint64) {
 
 // seal seals the series in its store, which stands below seen until an administrator has moved it.
 func (s *Segment) seal(seen uint64) {
+	by := idsource.NewSeal()
 	for pause, said := idsource.MinPause, false; ; pause = min(2*pause, idsource.MaxPause) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.cfg.Timeout)
-		err := s.cfg.Store.Seal(ctx, s.cfg.Key, seen)
+		_, err := s.cfg.Store.Seal(ctx, s.cfg.Key, seen, by)
 		cancel()
 		if err == nil {
 			s.cfg.Logger.Error("series sealed", "source", s.cfg.Name, "key", s.cfg.Key)

@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -92,8 +93,16 @@ func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
 	return s, nil
 }
 
-// Start has each series of a source that gave no id yet begin at next or above.
-func (p *PerTable) Start(next uint64) { p.cfg.Start = max(p.cfg.Start, next) }
+// Start has each series of a source that gave no id yet begin at next or above, in this process and, where the table is new
+// to the store, in all. The error is that of the store.
+func (p *PerTable) Start(ctx context.Context, next uint64) error {
+	p.cfg.Start = max(p.cfg.Start, next)
+	err := p.cfg.Store.Advance(ctx, p.cfg.Key, next)
+	if errors.Is(err, idsource.ErrNoKey) { // a store of an earlier version has the tables alone
+		return nil
+	}
+	return err
+}
 
 // OfKey returns the series of a key that the source's template can have made. Programs that ask
 // for ids by keys then take them from the series of the table.
@@ -111,7 +120,9 @@ func (p *PerTable) OfKey(key string) (*Segment, error) {
 	}
 	c := p.cfg
 	c.Key = key
-	c.opens = p.opens
+	c.template = func(ctx context.Context) (idsource.Position, error) {
+		return Stands(ctx, p.cfg.Key, p.cfg.Store.Position, p.cfg.Keys)
+	}
 	s, err := New(c)
 	if err != nil {
 		return nil, err
@@ -120,20 +131,6 @@ func (p *PerTable) OfKey(key string) (*Segment, error) {
 	series[key] = s
 	p.series.Store(&series)
 	return s, nil
-}
-
-// opens has the series of a table made where the template is open.
-func (p *PerTable) opens(ctx context.Context) error {
-	at, err := Stands(ctx, p.cfg.Key, p.cfg.Store.Position, p.cfg.Keys)
-	switch {
-	case err != nil:
-		return err
-	case at.Sealed:
-		return &idsource.SealedError{Next: at.Next}
-	case at.Next == 0:
-		return idsource.ErrNoKey
-	}
-	return nil
 }
 
 // Stands returns where a key stands, by what a store says. A template that is no key is open where the store has the series of

@@ -96,6 +96,10 @@ func (s *Segment) ask(ctx context.Context, what func(ctx context.Context) error)
 		s.cfg.patience.Answered(nil)
 		return s.fail(idsource.BadConfig, err, "")
 	}
+	if sealed, ok := errors.AsType[*idsource.SealedError](err); ok { // likewise
+		s.cfg.patience.Answered(nil)
+		return s.fail(idsource.Behind, sealed, "")
+	}
 	s.cfg.patience.Answered(err)
 	if err != nil {
 		return s.storeDown(err)

@@ -28,7 +28,7 @@ func Tunes(t *testing.T, s TunedStore, key string) {
 		}
 	}
 	want("no key", idsource.Tuning{})
-	if err := s.Open(ctx, key, 1); err != nil {
+	if err := s.Open(ctx, key, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	want("a new key", idsource.Tuning{})
@@ -61,7 +61,7 @@ func Remembers(t *testing.T, s RememberingStore, key string) {
 	if all, err := s.History(ctx, key, math.MaxInt64, 10); len(all) != 0 || err != nil {
 		t.Errorf("no key: %+v, %v", all, err)
 	}
-	if err := s.Open(ctx, key, 1); err != nil {
+	if err := s.Open(ctx, key, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now().Add(-time.Minute)
@@ -209,11 +209,19 @@ func Seals(t *testing.T, s SettableStore, key string) {
 			t.Errorf("%s: the key is at %+v, %v, want %+v", when, got, err, want)
 		}
 	}
-	if err := s.Seal(ctx, key, math.MaxInt64); err != nil {
-		t.Errorf("Seal of no key: %v", err)
+	seal := func(when string, below uint64, by idsource.Seal, want idsource.Position) {
+		t.Helper()
+		if got, err := s.Seal(ctx, key, below, by); got != want || err != nil {
+			t.Errorf("%s: Seal says that the key is at %+v, %v, want %+v", when, got, err, want)
+		}
+		at(when, want)
 	}
-	at("no key", idsource.Position{})
-	if err := s.Open(ctx, key, 0); err != nil {
+	const own, other = idsource.AnySeal - 1, idsource.UnknownSeal + 1
+	seal("made", math.MaxInt64, own, idsource.Position{Next: 1, Unset: true, Sealed: own})
+	if _, _, err := reserve(); !isSealed(err) {
+		t.Errorf("Reserve of a key that was made sealed: %v, want a SealedError", err)
+	}
+	if err := s.Open(ctx, key, 0, own); err != nil {
 		t.Fatal(err)
 	}
 	at("opened", idsource.Position{Next: 1, Unset: true})
@@ -221,18 +229,15 @@ func Seals(t *testing.T, s SettableStore, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Seal(ctx, key, hi); err != nil {
-		t.Fatal(err)
-	}
-	at("not below", idsource.Position{Next: hi, Used: true})
-	for range 2 {
-		if err := s.Seal(ctx, key, hi+1); err != nil {
-			t.Fatal(err)
-		}
-		at("sealed", idsource.Position{Next: hi, Used: true, Sealed: true})
-	}
+	sealed := idsource.Position{Next: hi, Used: true, Sealed: own}
+	seal("not below", hi, own, idsource.Position{Next: hi, Used: true})
+	seal("sealed", hi+1, own, sealed)
+	seal("sealed again", hi+1, own, sealed)
+	seal("sealed by another one, too", hi+1, other, sealed)
 	_, _, err = reserve()
-	for what, err := range map[string]error{"Reserve": err, "Advance": s.Advance(ctx, key, hi+1000)} {
+	for what, err := range map[string]error{
+		"Reserve": err, "Advance": s.Advance(ctx, key, hi+1000), "Open by another one": s.Open(ctx, key, hi+1000, other), "Open by nobody": s.Open(ctx, key, hi+1000, 0),
+	} {
 		if sealed, ok := errors.AsType[*idsource.SealedError](err); !ok || sealed.Next != hi {
 			t.Errorf("%s of a sealed key: %v, want a SealedError at %d", what, err, hi)
 		}
@@ -240,7 +245,16 @@ func Seals(t *testing.T, s SettableStore, key string) {
 	if back, err := s.GiveBack(ctx, key, lo+1, hi); back || err != nil {
 		t.Errorf("GiveBack to a sealed key: %v, %v", back, err)
 	}
-	at("sealed still", idsource.Position{Next: hi, Used: true, Sealed: true})
+	at("sealed still", sealed)
+	for _, by := range []idsource.Seal{own, idsource.AnySeal} {
+		if err := s.Open(ctx, key, hi+10, by); err != nil {
+			t.Errorf("Open of a key that %d sealed, by %d: %v", own, by, err)
+		}
+		at("opened again", idsource.Position{Next: hi + 10, Used: true})
+		if _, err := s.Seal(ctx, key, math.MaxInt64, own); err != nil {
+			t.Error(err)
+		}
+	}
 	if err := s.Set(ctx, key, hi+500); err != nil {
 		t.Fatal(err)
 	}
@@ -248,4 +262,9 @@ func Seals(t *testing.T, s SettableStore, key string) {
 	if lo, _, err := reserve(); lo < hi+500 || err != nil {
 		t.Errorf("Reserve of a key that was opened: %d, %v, want %d or above", lo, err, hi+500)
 	}
+}
+
+func isSealed(err error) bool {
+	_, is := errors.AsType[*idsource.SealedError](err)
+	return is
 }

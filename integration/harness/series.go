@@ -47,7 +47,7 @@ func openSeries(ctx context.Context, cfg *config.Config, c *config.Store) error 
 		key := store.KeyOf(g)
 		p, err := st.Segments.Position(ctx, key)
 		if err == nil && p == (idsource.Position{}) {
-			_ = st.Segments.Open(ctx, key, 0) // where it fails, so does idproxy
+			_ = st.Segments.Open(ctx, key, 0, 0) // where it fails, so does idproxy
 		}
 	}
 	if err := st.Close(); err != nil {

@@ -262,7 +262,7 @@ func TestBeyondLast(t *testing.T) {
 	s.begin("observe")
 	s.refuses("--run lift", "the counter of "+s.shop+".events has been at 950000001, and source ids goes on at 1000000", "idproxy source set ids --key "+s.shop+".events 975000000\n")
 	st := mainStore(t, s.proxies[0])
-	assert.Must(t, st.Segments.Open(t.Context(), s.shop+".events", 1_000_000_000))
+	assert.Must(t, st.Segments.Open(t.Context(), s.shop+".events", 1_000_000_000, 0))
 	s.refuses("--run lift", "source ids goes on at 1000000000, above its last, 999999999: it has no id left for "+s.shop+".events")
 	assert.Must(t, st.Keys.Set(t.Context(), s.shop+".events", 975_000_000))
 	s.begin("lift", "enforce")
@@ -434,7 +434,7 @@ func TestMingledFileStore(t *testing.T) {
 	assert.Must(t, s.proxies[0].Stop(patience))
 	s.refuses("--run lift", "it would give ids of rows that are gone. Move it above: idproxy source set ids --key "+s.shop+".events")
 	st := mainStore(t, s.proxies[0])
-	assert.Must(t, errors.Join(st.Segments.Open(t.Context(), s.shop+".events", 1_100_000), st.Close()))
+	assert.Must(t, errors.Join(st.Segments.Open(t.Context(), s.shop+".events", 1_100_000, 0), st.Close()))
 	s.refuses("--run lift", "It does not say since when it runs")
 	was := s.proxies[0]
 	s.proxies[0] = watched{harness.Start(t, harness.Spec{Dir: t.TempDir(), Config: s.config + "admin: {socket: " + was.socket + "}\n"}), was.admin, was.socket}

@@ -49,7 +49,7 @@ func worldOf(t testing.TB, members []*servers.Etcd, err error) *world {
 	w.store, err = etcd.New(etcd.Config{Endpoints: w.endpoints})
 	assert.Must(t, err)
 	t.Cleanup(func() { _ = w.store.Close() })
-	assert.Must(t, w.store.Open(t.Context(), "orders", 1))
+	assert.Must(t, w.store.Open(t.Context(), "orders", 1, 0))
 	return w
 }
 

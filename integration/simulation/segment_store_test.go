@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"idproxy/idsource"
@@ -33,7 +35,11 @@ type grant struct {
 func (s *positions) set(key string, p idsource.Position) {
 	s.past = append(s.past, change{time.Now(), key, s.keys[key]})
 	s.keys[key] = p
-	s.w.note("position", p.Next)
+	sealed := uint64(0)
+	if p.Sealed != 0 {
+		sealed = 1
+	}
+	s.w.note("position "+key, p.Next, sealed)
 }
 
 // back undoes all changes made behind a moment. The caller holds mu.
@@ -71,7 +77,7 @@ func (s *positions) reserve(p *process, a idsource.Ask) (r grant, err error) {
 	if at == (idsource.Position{}) {
 		return grant{}, idsource.ErrNoKey
 	}
-	if at.Sealed {
+	if at.Sealed != 0 {
 		return grant{}, &idsource.SealedError{Next: at.Next}
 	}
 	if at.Next < a.High {
@@ -98,7 +104,7 @@ func (s *positions) advance(name string, next uint64) (bool, error) {
 	switch at := s.keys[name]; {
 	case at == idsource.Position{}:
 		return false, idsource.ErrNoKey
-	case at.Sealed:
+	case at.Sealed != 0:
 		return false, &idsource.SealedError{Next: at.Next}
 	case at.Next < next:
 		s.set(name, idsource.Position{Next: next, Used: at.Used})
@@ -106,29 +112,42 @@ func (s *positions) advance(name string, next uint64) (bool, error) {
 	return true, nil
 }
 
-func (s *positions) open(name string, next uint64) (bool, error) {
+func (s *positions) open(name string, next uint64, seal idsource.Seal) (bool, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	at := s.keys[name]
-	s.set(name, idsource.Position{Next: max(at.Next, next), Used: at.Used})
+	if at.Sealed != 0 && at.Sealed != seal && seal != idsource.AnySeal {
+		return false, &idsource.SealedError{Next: at.Next}
+	}
+	s.set(name, idsource.Position{Next: max(1, at.Next, next), Used: at.Used, Unset: next == 0 && at.Next <= 1 && !at.Used})
 	return true, nil
 }
 
-func (s *positions) seal(name string, below uint64) (bool, error) {
+func (s *positions) seal(name string, below uint64, seal idsource.Seal) (idsource.Position, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if at := s.keys[name]; at != (idsource.Position{}) && at.Next < below {
-		at.Sealed = true
+	at := s.keys[name]
+	if at == (idsource.Position{}) {
+		at = idsource.Position{Next: 1, Unset: true}
+	}
+	if at.Next < below && at.Sealed == 0 {
+		at.Sealed = seal
 		s.set(name, at)
 	}
-	return true, nil
+	return at, nil
+}
+
+func (s *positions) list() ([]string, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.keys)), nil
 }
 
 // giveBack happens once however often it is heard: done is of the one request.
 func (s *positions) giveBack(name string, lo, hi uint64, done *bool) (bool, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	if s.keys[name].Next != hi && !s.loose || s.keys[name].Sealed || *done {
+	if s.keys[name].Next != hi && !s.loose || s.keys[name].Sealed != 0 || *done {
 		return false, nil
 	}
 	*done = true
@@ -169,15 +188,14 @@ func (c *client) Advance(ctx context.Context, name string, next uint64) error {
 }
 
 // Open implements idsource.SegmentStore.
-func (c *client) Open(ctx context.Context, name string, next uint64) error {
-	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.open(name, next) })
+func (c *client) Open(ctx context.Context, name string, next uint64, seal idsource.Seal) error {
+	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.open(name, next, seal) })
 	return err
 }
 
 // Seal implements idsource.SegmentStore.
-func (c *client) Seal(ctx context.Context, name string, below uint64) error {
-	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.seal(name, below) })
-	return err
+func (c *client) Seal(ctx context.Context, name string, below uint64, seal idsource.Seal) (idsource.Position, error) {
+	return call(ctx, c.p, c.node, errRefused, func() (idsource.Position, error) { return c.s.seal(name, below, seal) })
 }
 
 // GiveBack implements idsource.SegmentStore.

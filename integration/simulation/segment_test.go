@@ -258,7 +258,7 @@ func (f *segments) watch(p *process, unable time.Time) {
 // shut reports whether the store gives no ids: the key is sealed, or it has none, which nobody but an administrator makes.
 func (f *segments) shut() bool {
 	at := f.store.keys[key]
-	return at.Sealed || at == idsource.Position{}
+	return at.Sealed != 0 || at == idsource.Position{}
 }
 
 // sealedBy is how long a process tries to seal a series that it can reach: one try lasts five seconds.

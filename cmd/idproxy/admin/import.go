@@ -14,6 +14,7 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/mysql"
 	"idproxy/idsource/segment"
 )
@@ -242,5 +243,5 @@ func (m *Import) move(ctx context.Context, stores store.Opened, one *Imported) e
 		return nil
 	}
 	one.Result = fmt.Sprintf("moved from %d", p.Next)
-	return st.Segments.Open(ctx, one.Key, next)
+	return st.Segments.Open(ctx, one.Key, next, idsource.AnySeal)
 }

@@ -66,7 +66,7 @@ func (o *opener) open(ctx context.Context, source *config.Source, one *Opened) e
 		return err
 	}
 	switch {
-	case at.Sealed:
+	case at.Sealed != 0:
 		return &idsource.SealedError{Next: at.Next}
 	case at.Next > 0:
 		one.Next, one.Result = at.Next, "is open"
@@ -93,7 +93,7 @@ func (o *opener) open(ctx context.Context, source *config.Source, one *Opened) e
 		why = "by --force: " + err.Error()
 	}
 	one.Next, one.Result = next, "opened: "+why
-	return st.Segments.Open(ctx, one.Key, next)
+	return st.Segments.Open(ctx, one.Key, next, 0)
 }
 
 // stands returns where a key stands, or a template; also in a file store that a process has.
@@ -116,7 +116,7 @@ func (o *opener) elsewhere(ctx context.Context, source *config.Source, key strin
 		if err != nil {
 			return fmt.Errorf("store %s does not say whether it has the series: %w", c.Name, err)
 		}
-		if at.Next > 0 && !at.Sealed {
+		if at.Next > 0 && at.Sealed == 0 {
 			return fmt.Errorf("store %s has it, at %d: idproxy reload, or idproxy source import --format idproxy, moves it", c.Name, at.Next)
 		}
 	}

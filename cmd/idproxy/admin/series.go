@@ -300,7 +300,7 @@ func Create(ctx context.Context, cfg *config.Config, m Move) (*Moved, error) {
 				return err
 			}
 		}
-		if err := st.Segments.Open(ctx, s.key, m.Next); err != nil || m.Tune.empty() {
+		if err := st.Segments.Open(ctx, s.key, m.Next, 0); err != nil || m.Tune.empty() {
 			return err
 		}
 		_, err = s.tune(ctx, st, m.Tune)
@@ -338,7 +338,7 @@ func Describe(ctx context.Context, cfg *config.Config, p Place) (*Described, err
 		if err != nil {
 			return err
 		}
-		d.Next, d.Used, d.Sealed = at.Next, at.Used, at.Sealed
+		d.Next, d.Used, d.Sealed = at.Next, at.Used, at.Sealed != 0
 		if tuner, ok := st.Segments.(idsource.Tuner); ok {
 			t, err := tuner.Tuning(ctx, s.key)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
+	"idproxy/idsource"
 	"idproxy/idsource/mysql"
 )
 
@@ -73,14 +74,14 @@ func move(ctx context.Context, st store.Store, key string, to Move) (from uint64
 		return p.Next, st.Keys.Set(ctx, key, to.Next)
 	}
 	// A store that was restored does not say where it stands until it is moved up.
-	if err := st.Segments.Open(ctx, key, to.Next); err != nil {
+	if err := st.Segments.Open(ctx, key, to.Next, idsource.AnySeal); err != nil {
 		return p.Next, err
 	}
 	now, err := st.Segments.Position(ctx, key)
 	if err != nil {
 		return p.Next, err
 	}
-	if now.Next > to.Next && !p.Sealed { // a process that is running was faster; one that waited for the key to be opened may be
+	if now.Next > to.Next && p.Sealed == 0 { // a process that is running was faster; one that waited for the key to be opened may be
 		return now.Next, fmt.Errorf("key %s stands at %d already", key, now.Next)
 	}
 	return p.Next, nil

@@ -172,7 +172,7 @@ func (s *Standing) moves(ctx context.Context, stores store.Opened, c *config.Sto
 
 func stateOf(p idsource.Position) string {
 	switch {
-	case p.Sealed:
+	case p.Sealed != 0:
 		return "sealed"
 	case p.Next == 0:
 		return "not open"
@@ -185,7 +185,7 @@ func (s *Standing) fill(ctx context.Context, position store.AskPosition) error {
 	if err == nil {
 		s.Next, s.Used, s.State = &p.Next, &p.Used, stateOf(p)
 	}
-	if p.Sealed {
+	if p.Sealed != 0 {
 		return &idsource.SealedError{Next: p.Next}
 	}
 	return err

@@ -104,7 +104,7 @@ func (p *Program) Serve(ctx context.Context) (err error) {
 	}
 	p.modes.adopt(learned)
 	p.cfg = p.cfg.Turned(p.modes.modes(learned))
-	p.sources, err = sources.Open(p.cfg, p.log, p.watch.fetched, listen, p.start.Succeeds())
+	p.sources, err = sources.Open(p.cfg, sources.Options{Logger: p.log, Fetched: p.watch.fetched, Listen: listen, Shared: p.start.Succeeds()})
 	if err != nil {
 		return err
 	}

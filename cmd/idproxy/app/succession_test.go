@@ -23,7 +23,7 @@ func TestHandOverAtTheEnd(t *testing.T) {
 		cfg := &config.Config{Log: config.Log{Level: "info"}}
 		p := New(cfg, io.Discard)
 		var err error
-		p.sources, err = sources.Open(cfg, slog.New(slog.DiscardHandler), nil, nil, false)
+		p.sources, err = sources.Open(cfg, sources.Options{Logger: slog.New(slog.DiscardHandler)})
 		assert.Must(t, err)
 		p.srv = proxy.New(proxy.Config{}, &proxy.Settings{})
 		p.next = next

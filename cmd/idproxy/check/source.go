@@ -135,7 +135,7 @@ func (s *sourceCheck) position(ctx context.Context, st *config.Store, ask func(c
 	case p.Next == 0 && (st.MySQL == nil || st.MySQL.Table == nil):
 		s.add(s.source.Pos, LevelWarning, "source %s: its series %s is not open in store %s, and its INSERTs will be refused: idproxy source create --all where it never gave ids; "+
 			"idproxy source import --format idproxy --from OLD.yaml where it gave ids in another store or under another key, unless a reload brings it", s.source.Name, store.KeyOf(s.source.Segment), st.Name)
-	case p.Sealed:
+	case p.Sealed != 0:
 		s.add(s.source.Pos, LevelWarning, "source %s: its series is sealed at %d, and serve gives no ids of it: it was moved, or its store went back. A reload by the process that has the series elsewhere moves it here; "+
 			"else idproxy source set opens it, above every id in use", s.source.Name, p.Next)
 		s.next = p.Next

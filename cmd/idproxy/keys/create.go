@@ -83,7 +83,7 @@ func (r *Registry) Create(ctx context.Context, in, key string, start, step uint6
 	if err := inNone(ctx, stores, key); err != nil {
 		return err
 	}
-	if err := st.Segments.Open(ctx, key, max(start, 1)); err != nil {
+	if err := st.Segments.Open(ctx, key, max(start, 1), 0); err != nil {
 		return inside.Mark(fmt.Errorf("key %q may not have been created: %w", key, err))
 	}
 	if step > 0 {

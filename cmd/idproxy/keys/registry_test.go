@@ -53,7 +53,7 @@ func TestKeyInTwoStores(t *testing.T) {
 	both := map[string]*awayStore{}
 	for name, own := range map[string]string{"old": "archive", "new": "events"} {
 		st := openFile(t)
-		assert.Must(t, errors.Join(st.Open(t.Context(), "orders", 100), st.Open(t.Context(), own, 1)))
+		assert.Must(t, errors.Join(st.Open(t.Context(), "orders", 100, 0), st.Open(t.Context(), own, 1, 0)))
 		both[name] = &awayStore{Store: st}
 		src.stores[name] = sources.Keyed{Store: store.Store{Segments: st, Keys: both[name], Close: st.Close}}
 	}
@@ -119,7 +119,7 @@ func TestKeyOfTable(t *testing.T) {
 	st := openFile(t)
 	away := &awayStore{Store: st}
 	s, p := serveTables(t, store.Store{Segments: st, Keys: away, Close: st.Close})
-	assert.Must(t, errors.Join(st.Open(t.Context(), "ids_orders", 100), st.Open(t.Context(), "other", 1)))
+	assert.Must(t, errors.Join(st.Open(t.Context(), "ids_orders", 100, 0), st.Open(t.Context(), "other", 1, 0)))
 	s.Refresh(t.Context())
 	assert.Of(idOf(t, s, "ids_orders")).Equal(t, "the first id", 100)
 	table := assert.Of(p.Series("shop", "Orders")).Must(t)
@@ -145,7 +145,7 @@ func openFile(t *testing.T) *file.Store {
 // begun anew.
 func TestKeyOfEmptiedStore(t *testing.T) {
 	full, empty := openFile(t), openFile(t)
-	assert.Must(t, errors.Join(full.Open(t.Context(), "orders", 100), full.Open(t.Context(), "ids_items", 100)))
+	assert.Must(t, errors.Join(full.Open(t.Context(), "orders", 100, 0), full.Open(t.Context(), "ids_items", 100, 0)))
 	now := &standIn{SegmentStore: full}
 	s, _ := serveTables(t, store.Store{Segments: now, Keys: full, Close: full.Close})
 	s.Refresh(t.Context())
@@ -166,7 +166,7 @@ func TestKeyOfEmptiedStore(t *testing.T) {
 // TestPosition: that of a segment is what its store says; other keys have none.
 func TestPosition(t *testing.T) {
 	st := openFile(t)
-	assert.Must(t, st.Open(t.Context(), "orders", 100))
+	assert.Must(t, st.Open(t.Context(), "orders", 100, 0))
 	r := New(slog.New(slog.DiscardHandler), &fewSources{
 		stores: map[string]sources.Keyed{"local": {Store: store.Store{Segments: st, Keys: st, Close: st.Close}}},
 		named:  map[string]idsource.Source{"links": uuid.New()},
@@ -182,7 +182,7 @@ func TestPosition(t *testing.T) {
 // TestCreate makes keys where there is none, and nowhere else.
 func TestCreate(t *testing.T) {
 	main, other := openFile(t), openFile(t)
-	assert.Must(t, errors.Join(other.Open(t.Context(), "elsewhere", 5), main.Open(t.Context(), "here", 5)))
+	assert.Must(t, errors.Join(other.Open(t.Context(), "elsewhere", 5, 0), main.Open(t.Context(), "here", 5, 0)))
 	each := assert.Of(segment.NewPerTable(segment.Config{Name: "each", Store: main, Key: "ids_{table}"})).Must(t)
 	own := assert.Of(segment.New(segment.Config{Name: "orders", Store: main, Key: "own"})).Must(t)
 	src := &fewSources{
@@ -331,7 +331,7 @@ func TestCreateBesideReading(t *testing.T) {
 	look := &secondLook{Store: b}
 	r := registryOf(t, map[string]idsource.SegmentStore{"a": a, "b": look}, map[string]*file.Store{"a": before, "b": b}) // a's list is from before
 	look.during = func() {
-		assert.NoError(t, b.Open(t.Context(), "one", 5))
+		assert.NoError(t, b.Open(t.Context(), "one", 5, 0))
 		r.Refresh(t.Context())
 		_, ok := r.Lookup("one")
 		assert.True(t, !ok, "the key is served before it is known from where")

@@ -135,7 +135,7 @@ func (m *Migration) mingled(ctx context.Context) (all []Finding) {
 func raise(ctx context.Context, st idsource.SegmentStore, key string, next uint64) error {
 	err := st.Advance(ctx, key, next)
 	if errors.Is(err, idsource.ErrNoKey) {
-		err = st.Open(ctx, key, next)
+		err = st.Open(ctx, key, next, 0)
 	}
 	return err
 }

@@ -3,24 +3,22 @@ package sources
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
+	"slices"
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
-	"idproxy/idsource/segment"
 )
 
 // Import has the series of a configuration go on where they stand by one of before, as a reload does: no process that has
 // them runs. Those of before are sealed.
-func Import(ctx context.Context, before, now *config.Config, log *slog.Logger) ([]Moved, error) {
+func Import(ctx context.Context, before, now *config.Config, o Options) ([]Moved, error) {
 	places := map[string]store.Store{}
 	defer func() { _ = closeStores(places) }() // nothing is pending
 	open := func(cfg *config.Config) (side, error) {
 		all := side{cfg, map[string]store.Store{}}
 		for i := range cfg.Stores {
 			c := &cfg.Stores[i]
-			st, err := store.Open(c, log)
+			st, err := o.open(c, o.Logger)
 			if err != nil {
 				return all, err
 			}
@@ -43,11 +41,6 @@ func Import(ctx context.Context, before, now *config.Config, log *slog.Logger) (
 		return nil, err
 	}
 	list, err := transfers(from, to, config.Moves(before, now), func(string) bool { return false })
-	for _, t := range list {
-		if segment.IsTemplate(t.to.key) && !segment.IsTemplate(t.from.key) {
-			err = fmt.Errorf("source %s has a series for each table, and one before: reload the process that has it", t.is)
-		}
-	}
 	if err == nil {
 		err = ask(ctx, list)
 	}
@@ -55,7 +48,7 @@ func Import(ctx context.Context, before, now *config.Config, log *slog.Logger) (
 		return nil, err
 	}
 	t := transferring{
-		before: from, log: log,
+		named: slices.Concat(from.rows(), to.rows()), log: o.Logger,
 		given:  func(row) uint64 { return 0 },
 		moveOn: func(string, string, uint64) error { return nil },
 	}

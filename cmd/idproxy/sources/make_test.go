@@ -22,7 +22,7 @@ func TestLastOfStore(t *testing.T) {
 	defer src.Close(t.Context()) //nolint:errcheck // the test is over
 	series, err := src.Series("d", "t")
 	if err == nil {
-		err = st.Open(t.Context(), "k", 1)
+		err = st.Open(t.Context(), "k", 1, 0)
 	}
 	assert.Must(t, err)
 	for _, id := range []uint64{math.MaxInt64, math.MaxInt64 - 2} {

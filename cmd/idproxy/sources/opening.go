@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"idproxy/config"
 )
@@ -26,13 +27,21 @@ func (s *Sources) openDefault(ctx context.Context, cfg *config.Config) {
 	}
 }
 
-// openNew opens the series of sources that another configuration did not have: nothing preceded them.
-func (s *Sources) openNew(ctx context.Context, before, now *config.Config) {
+// openNew opens the series of sources that another configuration did not have.
+func (s *Sources) openNew(ctx context.Context, before, now *config.Config, moves []config.Move) {
 	for i := range now.Sources {
-		if source := &now.Sources[i]; before.Source(source.Name) == nil {
+		if source := &now.Sources[i]; begins(before, source, moves) {
 			s.openSeries(ctx, source)
 		}
 	}
+}
+
+// begins reports whether nothing preceded a source: no other one of before had its name, or a series of its columns. Where that
+// series is not open, neither is this one.
+func begins(before *config.Config, source *config.Source, moves []config.Move) bool {
+	return before.Source(source.Name) == nil && !slices.ContainsFunc(moves, func(m config.Move) bool {
+		return m.To == source.Name && before.Source(m.From).Segment != nil
+	})
 }
 
 // openSeries opens the series of a source that never gave ids.
@@ -46,7 +55,7 @@ func (s *Sources) openSeries(ctx context.Context, source *config.Source) {
 		return
 	}
 	if err == nil {
-		err = r.store.Segments.Open(ctx, r.key, 0)
+		err = r.store.Segments.Open(ctx, r.key, 0, 0)
 	}
 	if err != nil {
 		s.log.Warn("series not opened", "source", source.Name, "key", r.key, "error.message", err)

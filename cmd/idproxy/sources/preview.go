@@ -8,23 +8,24 @@ import (
 
 	"idproxy/cmd/idproxy/store"
 	"idproxy/config"
+	"idproxy/idsource/segment"
 )
 
 // Preview says in words what Reload would do to series: which would go on in another place, which would be sealed, which
 // opened. It changes nothing. An error is one that Reload would have.
 func (s *Sources) Preview(ctx context.Context, cfg *config.Config) (said []string, err error) {
-	next, _, moves, err := s.prepare(ctx, cfg, s.lookAt)
+	next, p, moves, err := s.prepare(ctx, cfg, s.lookAt)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closeStores(next.opened)) }()
-	own := side{s.cfg, s.stores}.rows()
+	named := slices.Concat(side{s.cfg, s.stores}.rows(), side{cfg, next.all}.rows())
 	for i := range moves {
-		pairs, err := moves[i].keys(ctx, func(r row) bool { return slices.ContainsFunc(own, r.is) })
+		tables, err := moves[i].tables(ctx, named)
 		if err != nil {
 			return nil, fmt.Errorf("series of source %s: %w", moves[i].was, err)
 		}
-		for _, pair := range pairs {
+		for _, pair := range slices.Concat([]keyPair{moves[i].first()}, tables) {
 			one, err := s.previewOne(ctx, &moves[i], pair)
 			if err != nil {
 				return nil, fmt.Errorf("series of source %s: %w", moves[i].was, err)
@@ -34,7 +35,7 @@ func (s *Sources) Preview(ctx context.Context, cfg *config.Config) (said []strin
 	}
 	for i := range cfg.Sources {
 		source := &cfg.Sources[i]
-		if r, ok := rowOf(source, next.all); ok && s.cfg.Source(source.Name) == nil {
+		if r, ok := rowOf(source, next.all); ok && begins(s.cfg, source, p.moves) {
 			if r.store.Segments != nil {
 				if at, err := r.store.Segments.Position(ctx, r.key); err != nil || at.Next > 0 {
 					continue
@@ -58,12 +59,12 @@ func (s *Sources) previewOne(ctx context.Context, of *transfer, keys keyPair) ([
 		return nil, nil
 	}
 	goesOn := fmt.Sprintf("would go on in %s under %s", of.to.store.Place, keys.to)
-	if keys.to == "" {
+	if segment.IsTemplate(keys.to) && !segment.IsTemplate(keys.from) {
 		goesOn = fmt.Sprintf("the series of each table of source %s would begin there or above, in %s", of.is, of.to.store.Place)
 	}
 	what := "and would be sealed"
 	switch {
-	case at.Sealed:
+	case at.Sealed != 0:
 		what = "and is sealed already"
 	case !of.seals:
 		what = "and other sources would go on with it"

@@ -51,7 +51,7 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 	ended := s.end(p.end)
 	s.begin.Set(cfg) // behind that: of those that ended it knows nothing
 	t := transferring{
-		before: before, log: s.log, floors: map[string]uint64{},
+		named: slices.Concat(before.rows(), side{cfg, next.all}.rows()), log: s.log,
 		given:  func(r row) uint64 { return s.high.of(r.store.Place).Of(r.key) },
 		moveOn: func(source, key string, next uint64) error { return s.moveOn(ctx, source, key, next) },
 	}
@@ -59,11 +59,11 @@ func (s *Sources) Reload(ctx context.Context, cfg *config.Config) (*Left, error)
 	old := s.setStores(next.all)
 	var fresh map[string]idsource.Source
 	if err == nil {
-		s.openNew(ctx, before.cfg, cfg)
+		s.openNew(ctx, before.cfg, cfg, p.moves)
 		fresh, err = s.makeAll(cfg, p.made)
 	}
 	if err == nil {
-		err = s.pass(ctx, p, t.floors, ended, fresh)
+		err = s.pass(ctx, p, ended, fresh)
 		if err != nil {
 			err = errors.Join(err, CloseAll(fresh))
 		}
@@ -237,10 +237,7 @@ func (s *Sources) take(name string) idsource.Source {
 
 // pass sees to it that what a column gets from now on lies above what the source before gave, where no row of a
 // store tells: rows with such ids may not be committed yet.
-func (s *Sources) pass(ctx context.Context, p plan, floors map[string]uint64, ended, fresh map[string]idsource.Source) error {
-	for name, next := range floors {
-		fresh[name].(*segment.PerTable).Start(next)
-	}
+func (s *Sources) pass(ctx context.Context, p plan, ended, fresh map[string]idsource.Source) error {
 	for _, m := range p.moves {
 		from, is := ended[m.From].(*snowflake.Snowflake)
 		if !is {
@@ -266,7 +263,9 @@ func (s *Sources) pass(ctx context.Context, p plan, floors map[string]uint64, en
 			if fresh[m.To] == nil {
 				return fmt.Errorf("source %s has a series for each table, and what source %s gave to each is not known to it: restart", m.To, m.From)
 			}
-			to.Start(first)
+			if err := to.Start(ctx, first); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

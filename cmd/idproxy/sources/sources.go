@@ -25,7 +25,8 @@ const closeTime = 5 * time.Second
 // Sources are the id sources of a configuration and the stores behind them.
 type Sources struct {
 	maker
-	asking sync.WaitGroup // questions to stores at the start
+	asking  sync.WaitGroup // questions to stores at the start
+	openOne OpenStore
 
 	cfg *config.Config // in force; Reload's
 
@@ -90,15 +91,34 @@ func (s *Sources) Named() map[string]idsource.Source {
 	return maps.Clone(s.byName)
 }
 
-// Open makes the sources of a configuration. fetched is told how long it took to reserve a range;
-// nil: nobody is. listen takes the address at which other processes ask. shared: see Share.
-func Open(cfg *config.Config, log *slog.Logger, fetched func(source string, took time.Duration), listen Listen, shared bool) (*Sources, error) {
+// Options say how sources are made.
+type Options struct {
+	Logger  *slog.Logger
+	Fetched func(source string, took time.Duration) // is told how long it took to reserve a range; nil: nobody is
+	Listen  Listen                                  // takes the address at which other processes ask
+	Shared  bool                                    // see Share
+	Store   OpenStore                               // nil: store.Open
+}
+
+// OpenStore makes a store of a configuration.
+type OpenStore func(*config.Store, *slog.Logger) (store.Store, error)
+
+func (o *Options) open(c *config.Store, log *slog.Logger) (store.Store, error) {
+	if o.Store != nil {
+		return o.Store(c, log)
+	}
+	return store.Open(c, log)
+}
+
+// Open makes the sources of a configuration.
+func Open(cfg *config.Config, o Options) (*Sources, error) {
 	s := &Sources{
-		maker:  maker{fetched: fetched, log: log, dir: cfg.Dir, begin: census.NewBeginner(cfg, log), stores: map[string]store.Store{}},
-		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}, eras: map[string]uint64{}, shared: shares(shared),
+		maker:  maker{fetched: o.Fetched, log: o.Logger, dir: cfg.Dir, begin: census.NewBeginner(cfg, o.Logger), stores: map[string]store.Store{}},
+		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}, eras: map[string]uint64{}, shared: shares(o.Shared),
+		openOne: o.open,
 	}
 	var err error
-	if s.order, err = newOrdering(cfg.Order, log, listen); err != nil {
+	if s.order, err = newOrdering(cfg.Order, o.Logger, o.Listen); err != nil {
 		return nil, err
 	}
 	if err := s.open(cfg); err != nil {
@@ -201,7 +221,7 @@ func (s *Sources) Turn(cfg *config.Config) {
 }
 
 func (s *Sources) openStore(c *config.Store) (store.Store, error) {
-	st, err := store.Open(c, s.log.With("store", c.Name))
+	st, err := s.openOne(c, s.log.With("store", c.Name))
 	if err != nil {
 		return st, fmt.Errorf("store %s: %w", c.Name, err)
 	}

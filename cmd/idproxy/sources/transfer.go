@@ -94,7 +94,7 @@ func transfers(before, after side, moves []config.Move, inForce func(source stri
 	return all, nil
 }
 
-// keyPair is where a series was, and where it goes on; nowhere: in series of each table, which are made later.
+// keyPair is where a series was, and where it goes on.
 type keyPair struct{ from, to string }
 
 // ask asks the stores of the rows that series go on from, before anything is closed.
@@ -115,29 +115,33 @@ func ask(ctx context.Context, all []transfer) error {
 	return nil
 }
 
-// keys returns the keys of a transfer: of a template itself and those that the store has, but for those that other sources name.
-func (t *transfer) keys(ctx context.Context, named func(row) bool) (all []keyPair, err error) {
-	many, become := segment.IsTemplate(t.from.key), segment.IsTemplate(t.to.key)
-	switch {
-	case !many && !become:
-		return []keyPair{{t.from.key, t.to.key}}, nil
-	case !many: // the series of each table begins above it
-		return []keyPair{{t.from.key, ""}}, nil
+// first is the pair of a transfer that comes before those of tables.
+func (t *transfer) first() keyPair { return keyPair{t.from.key, t.to.key} }
+
+// tables returns the pairs of the series of each table that there are, before or after, but for those that sources name.
+func (t *transfer) tables(ctx context.Context, named []row) (all []keyPair, err error) {
+	of, many := t.from, segment.IsTemplate(t.from.key)
+	if !many {
+		of = t.to
 	}
-	there, err := t.from.store.Keys.Keys(ctx)
+	if !segment.IsTemplate(of.key) {
+		return nil, nil
+	}
+	there, err := of.store.Keys.Keys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	made := segment.OfTemplate(t.from.key)
+	made := segment.OfTemplate(of.key)
 	for _, key := range there {
-		if !made(key) || key != t.from.key && named(row{t.from.store, key}) {
-			continue
+		switch {
+		case key == of.key || !made(key) || slices.ContainsFunc(named, row{of.store, key}.is):
+		case !many: // one that was moved away from
+			all = append(all, keyPair{t.from.key, key})
+		case segment.IsTemplate(t.to.key):
+			all = append(all, keyPair{key, key})
+		default:
+			all = append(all, keyPair{key, t.to.key})
 		}
-		pair := keyPair{key, t.to.key}
-		if become {
-			pair.to = key
-		}
-		all = append(all, pair)
 	}
 	return all, nil
 }
@@ -155,16 +159,27 @@ type Moved struct {
 
 // transferring has series go on in other rows.
 type transferring struct {
-	before side
+	named  []row                                       // by the sources of before and after
 	given  func(r row) uint64                          // up to where a series was given at least
 	moveOn func(source, key string, next uint64) error // has a source that is in force drop what it holds below
 	log    *slog.Logger
+	by     idsource.Seal
 
-	mu     sync.Mutex
-	sealed []row
-	opened []row // that nobody could have taken ids of before
-	moved  []Moved
-	floors map[string]uint64 // of sources with a series for each table: where each series begins at least
+	mu    sync.Mutex
+	steps []*step
+	moved []Moved
+}
+
+// step is the transfer of one key.
+type step struct {
+	*transfer
+	from, to row
+	target   idsource.Position // where the row after stood before that before was sealed
+	at       idsource.Position // where the row before stands, sealed or not
+	next     uint64            // where the series goes on; 0: there was none
+	open     uint64            // where the row after is opened; 0: wherever its ids begin
+	sealing  bool              // it may have been sealed
+	opening  bool              // the row after may have been opened
 }
 
 // keysAtOnce is how many keys of a template are transferred at the same time.
@@ -172,142 +187,254 @@ const keysAtOnce = 32
 
 // all makes the transfers, one after the other. After an error the caller undoes them.
 func (t *transferring) all(ctx context.Context, list []transfer) error {
-	own := t.before.rows()
+	t.by = idsource.NewSeal()
 	for i := range list {
-		if err := t.complete(ctx, list[i].from); err != nil {
-			return fmt.Errorf("series of source %s: %w", list[i].was, err)
-		}
-		pairs, err := list[i].keys(ctx, func(r row) bool { return slices.ContainsFunc(own, r.is) })
-		if err == nil {
-			errs := make([]error, len(pairs))
-			var wg sync.WaitGroup
-			free := make(chan struct{}, keysAtOnce)
-			for j, pair := range pairs {
-				free <- struct{}{}
-				wg.Go(func() {
-					errs[j] = t.one(ctx, &list[i], pair)
-					<-free
-				})
-			}
-			wg.Wait()
-			err = errors.Join(errs...)
-		}
-		if err != nil {
+		if err := t.transfer(ctx, &list[i]); err != nil {
 			return fmt.Errorf("series of source %s: %w", list[i].was, err)
 		}
 	}
 	return nil
 }
 
-// complete makes a template a key that was none, in a store of an earlier version: sealed with the series of its tables, it
-// keeps tables that are new from getting one.
-func (t *transferring) complete(ctx context.Context, of row) error {
-	if !segment.IsTemplate(of.key) {
-		return nil
-	}
-	at, err := segment.Stands(ctx, of.key, of.store.Segments.Position, of.store.Keys.Keys)
-	if err != nil || at.Next == 0 {
+// transfer makes one: it seals all rows before, and then opens those after. A template is sealed before its keys are listed,
+// and opened behind them: a process that makes the key of a new table looks whether the template is open yet.
+func (t *transferring) transfer(ctx context.Context, of *transfer) error {
+	if err := t.complete(ctx, of); err != nil {
 		return err
 	}
-	if err := of.store.Segments.Open(ctx, of.key, 0); !errors.Is(err, idsource.ErrNoKey) { // which a table of another system answers
+	pairs := []keyPair{of.first()}
+	steps := make([]*step, 1)
+	leave := func(i int) (err error) {
+		steps[i], err = t.leave(ctx, of, pairs[i])
 		return err
 	}
-	return nil
+	if err := leave(0); err != nil {
+		return err
+	}
+	tables, err := of.tables(ctx, t.named)
+	if err != nil {
+		return err
+	}
+	pairs = append(pairs, tables...)
+	steps = append(steps, make([]*step, len(tables))...)
+	if err := atOnce(len(tables), func(i int) error { return leave(1 + i) }); err != nil {
+		return err
+	}
+	if !segment.IsTemplate(of.to.key) {
+		above(steps)
+	}
+	if err := atOnce(len(tables), func(i int) error { return t.enter(ctx, steps[1+i]) }); err != nil {
+		return err
+	}
+	return t.enter(ctx, steps[0])
 }
 
-// undo seals what was opened, and opens what was sealed.
-func (t *transferring) undo(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
-	defer cancel()
-	var errs []error
-	for _, r := range t.opened {
-		errs = append(errs, r.store.Segments.Seal(ctx, r.key, math.MaxUint64))
+// above has steps to one row open it above all of them.
+func above(steps []*step) {
+	var next, open uint64
+	for _, one := range steps {
+		next, open = max(next, one.next), max(open, one.open)
 	}
-	for _, r := range t.sealed {
-		errs = append(errs, reopen(ctx, r))
+	for _, one := range steps {
+		if one.next > 0 {
+			one.next, one.open = next, open
+		}
 	}
+}
+
+// atOnce does n things, keysAtOnce at the same time, and returns what failed.
+func atOnce(n int, do func(i int) error) error {
+	errs := slices.Repeat([]error{context.Canceled}, n) // of one that does not return
+	var wg sync.WaitGroup
+	free := make(chan struct{}, keysAtOnce)
+	for i := range n {
+		free <- struct{}{}
+		wg.Go(func() {
+			errs[i] = do(i)
+			<-free
+		})
+	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// reopen opens a row that was sealed, where it stands.
-func reopen(ctx context.Context, r row) error {
-	at, err := r.store.Segments.Position(ctx, r.key)
-	if err == nil && at.Sealed {
-		err = r.store.Segments.Open(ctx, r.key, 0)
+// complete makes templates keys that were none: in a store of an earlier version an open one, where it has series of tables;
+// else, for the row after, a sealed one: until the series of before are there, nobody begins with a table.
+func (t *transferring) complete(ctx context.Context, of *transfer) error {
+	from, err := stands(ctx, of.from)
+	if err != nil || from.Next == 0 {
+		return err
+	}
+	to, err := stands(ctx, of.to)
+	if err != nil || to.Next > 0 || !segment.IsTemplate(of.to.key) {
+		return err
+	}
+	if _, err = of.to.store.Segments.Seal(ctx, of.to.key, math.MaxUint64, t.by); errors.Is(err, errors.ErrUnsupported) {
+		return nil
 	}
 	return err
 }
 
-// one transfers the series of a key.
-func (t *transferring) one(ctx context.Context, of *transfer, keys keyPair) error {
-	from, to := row{of.from.store, keys.from}, row{of.to.store, keys.to}
-	at, err := from.store.Segments.Position(ctx, from.key)
+// stands returns where a row stands. A template that is open without being a key it makes one.
+func stands(ctx context.Context, r row) (idsource.Position, error) {
+	at, err := segment.Stands(ctx, r.key, r.store.Segments.Position, r.store.Keys.Keys)
+	if err != nil || at.Next == 0 || at.Sealed != 0 || !segment.IsTemplate(r.key) {
+		return at, err
+	}
+	if err = r.store.Segments.Open(ctx, r.key, 0, 0); errors.Is(err, idsource.ErrNoKey) { // which a table of another system answers
+		err = nil
+	}
+	return at, err
+}
+
+// leave seals the row before. Where the row after stands it asks first: of two processes that move a series to and fro at
+// once, each finds the other's seal then, or opens nothing.
+func (t *transferring) leave(ctx context.Context, of *transfer, keys keyPair) (one *step, err error) {
+	one = &step{transfer: of, from: row{of.from.store, keys.from}, to: row{of.to.store, keys.to}}
+	if one.target, err = one.to.store.Segments.Position(ctx, one.to.key); err != nil {
+		return nil, err
+	}
+	if one.at, err = one.from.store.Segments.Position(ctx, one.from.key); err != nil {
+		return nil, err
+	}
+	if of.seals && one.at.Next > 0 && one.at.Sealed == 0 {
+		one.sealing = true
+		t.note(one)
+		if err := t.seal(ctx, one); err != nil {
+			return nil, err
+		}
+	}
+	one.next = max(one.at.Next, t.given(one.from))
+	if !one.at.Unset {
+		one.open = one.next
+	}
+	return one, nil
+}
+
+// note has a step be undone after an error.
+func (t *transferring) note(one *step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.steps, one) {
+		t.steps = append(t.steps, one)
+	}
+}
+
+// seal seals the row before, and notes where it stands then.
+func (t *transferring) seal(ctx context.Context, one *step) (err error) {
+	one.at, err = one.from.store.Segments.Seal(ctx, one.from.key, math.MaxUint64, t.by)
+	if errors.Is(err, errors.ErrUnsupported) {
+		one.sealing = false
+		t.log.Warn("series not sealed: other programs may go on with it", "source", one.was, "key", one.from.key)
+		one.at, err = one.from.store.Segments.Position(ctx, one.from.key)
+	}
+	return err
+}
+
+// enter opens the row after, at where the series goes on or above. Of one that another process sealed it must be open there.
+func (t *transferring) enter(ctx context.Context, one *step) (err error) {
+	if one.next == 0 { // it never was
+		return nil
+	}
+	if one.at.Sealed != 0 && one.at.Sealed != t.by {
+		err = one.follows(ctx)
+	} else {
+		one.opening = true
+		t.note(one)
+		err = one.to.store.Segments.Open(ctx, one.to.key, one.open, one.target.Sealed)
+	}
 	if err != nil {
 		return err
 	}
-	before := at.Sealed
-	if of.seals && !before {
-		if at, err = t.seal(ctx, of, from); err != nil {
-			return err
-		}
+	if err := t.moveOn(one.is, one.to.key, one.next); err != nil {
+		return err
 	}
-	next := max(at.Next, t.given(from))
-	switch {
-	case next == 0: // it never was
-		return nil
-	case keys.to == "":
-		t.mu.Lock()
-		t.floors[of.is] = max(t.floors[of.is], next)
-		t.mu.Unlock()
-		return t.open(ctx, of.to, 0)
-	case before:
-		err = to.follows(ctx, next, at)
-	case at.Unset:
-		err = t.open(ctx, to, 0)
-	default:
-		err = t.open(ctx, to, next)
-	}
-	if err == nil {
-		err = t.moveOn(of.is, to.key, next)
-	}
-	if err == nil && from.key == of.from.key { // of many series of a template it says it once
-		if err := store.NoteMove(ctx, from.store, from.key, to.store, to.key, next); err != nil {
-			t.log.Warn("a move of a series is not noted in its stores", "source", of.was, "key", from.key, "error.message", err)
-		}
-	}
-	if err == nil {
-		t.mu.Lock()
-		t.moved = append(t.moved, Moved{of.was, from.key, from.store.Place, to.key, to.store.Place, next, of.seals})
-		t.mu.Unlock()
-		t.log.Info("series moved", "source", of.was, "key", from.key, "store", from.store.Place, "to.key", to.key, "to.store", to.store.Place, "next", next, "sealed", of.seals)
-	}
-	return err
+	t.say(ctx, one)
+	return nil
 }
 
-// seal seals a row, and returns where it stands then.
-func (t *transferring) seal(ctx context.Context, of *transfer, from row) (at idsource.Position, err error) {
+// say tells of a series that goes on elsewhere. Of many series of a template it says it once in their stores.
+func (t *transferring) say(ctx context.Context, one *step) {
+	if one.from.key == one.transfer.from.key {
+		if err := store.NoteMove(ctx, one.from.store, one.from.key, one.to.store, one.to.key, one.next); err != nil {
+			t.log.Warn("a move of a series is not noted in its stores", "source", one.was, "key", one.from.key, "error.message", err)
+		}
+	}
+	m := Moved{one.was, one.from.key, one.from.store.Place, one.to.key, one.to.store.Place, one.next, one.seals}
 	t.mu.Lock()
-	t.sealed = append(t.sealed, from)
+	t.moved = append(t.moved, m)
 	t.mu.Unlock()
-	err = from.store.Segments.Seal(ctx, from.key, math.MaxUint64)
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.log.Warn("series not sealed: other programs may go on with it", "source", of.was, "key", from.key)
-		err = nil
-	}
-	if err != nil {
-		return at, err
-	}
-	return from.store.Segments.Position(ctx, from.key)
+	t.log.Info("series moved", "source", m.Source, "key", m.Key, "store", m.Store, "to.key", m.ToKey, "to.store", m.ToStore, "next", m.Next, "sealed", m.Sealed)
 }
 
 // follows refuses a row that does not stand above one that was sealed before: of one that another process moved, the
 // series goes on here already.
-func (r row) follows(ctx context.Context, next uint64, sealed idsource.Position) error {
-	at, err := r.store.Segments.Position(ctx, r.key)
-	if err == nil && at.Next < next {
-		err = &idsource.SealedError{Next: sealed.Next}
+func (s *step) follows(ctx context.Context) error {
+	at, err := s.to.store.Segments.Position(ctx, s.to.key)
+	if err == nil && (at.Next < s.next || at.Sealed != 0) {
+		err = &idsource.SealedError{Next: s.at.Next}
 	}
 	return err
+}
+
+// undo seals what was opened, and then opens what was sealed.
+func (t *transferring) undo(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	withdrawn, failed := make([]uint64, len(t.steps)), make([]error, len(t.steps))
+	_ = atOnce(len(t.steps), func(i int) error {
+		withdrawn[i], failed[i] = t.withdraw(ctx, t.steps[i])
+		return failed[i]
+	})
+	return atOnce(len(t.steps), func(i int) error {
+		one, next, err := t.steps[i], uint64(0), error(nil)
+		for k, other := range t.steps {
+			if other.from.is(one.from) {
+				next, err = max(next, withdrawn[k]), errors.Join(err, failed[k])
+			}
+		}
+		if err == nil {
+			err = t.reopen(ctx, one, next)
+		}
+		if err != nil {
+			err = fmt.Errorf("series %s stays sealed in %s: %w; reload again, or idproxy source set opens it, above every id in use", one.from.key, one.from.store.Place, err)
+		}
+		return err
+	})
+}
+
+// withdraw sees to it that nobody can take ids of the row after, where that is a row of ours alone, and returns up to where
+// anybody did. What was to open the row is made sure of, since it may happen later.
+func (t *transferring) withdraw(ctx context.Context, one *step) (next uint64, err error) {
+	if !one.opening || one.target.Next > 0 && one.target.Sealed == 0 {
+		return 0, nil
+	}
+	to := one.to.store.Segments
+	err = to.Open(ctx, one.to.key, one.open, one.target.Sealed)
+	if _, sealed := errors.AsType[*idsource.SealedError](err); err != nil && !sealed {
+		return 0, err
+	}
+	at, err := to.Seal(ctx, one.to.key, math.MaxUint64, t.by)
+	if err == nil && at.Sealed != t.by {
+		err = fmt.Errorf("another process moved it on from %s meanwhile", one.to.store.Place)
+	}
+	return at.Next, err
+}
+
+// reopen opens the row before at next or above.
+func (t *transferring) reopen(ctx context.Context, one *step, next uint64) error {
+	from := one.from.store.Segments
+	switch {
+	case one.sealing:
+		err := from.Open(ctx, one.from.key, next, t.by)
+		if _, other := errors.AsType[*idsource.SealedError](err); other { // who did moves it
+			return nil
+		}
+		return err
+	case next > 0 && !one.seals:
+		return from.Advance(ctx, one.from.key, next)
+	}
+	return nil
 }
 
 // moveOn has a source that is in force, and fills other columns from a row, drop what it holds below next.
@@ -318,6 +445,9 @@ func (s *Sources) moveOn(ctx context.Context, source, key string, next uint64) e
 	case *segment.Segment:
 		return one.Advance(ctx, next-1)
 	case *segment.PerTable:
+		if segment.IsTemplate(key) { // those of tables come by themselves
+			return nil
+		}
 		of, err := one.OfKey(key)
 		if err != nil {
 			return err
@@ -325,18 +455,4 @@ func (s *Sources) moveOn(ctx context.Context, source, key string, next uint64) e
 		return of.Advance(ctx, next-1)
 	}
 	return fmt.Errorf("source %s has given ids of its series already: restart", source)
-}
-
-// open has a row stand at next or above.
-func (t *transferring) open(ctx context.Context, r row, next uint64) error {
-	at, err := r.store.Segments.Position(ctx, r.key)
-	if err != nil {
-		return err
-	}
-	if at.Sealed || at.Next == 0 {
-		t.mu.Lock()
-		t.opened = append(t.opened, r)
-		t.mu.Unlock()
-	}
-	return r.store.Segments.Open(ctx, r.key, next)
 }

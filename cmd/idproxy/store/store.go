@@ -28,8 +28,8 @@ type Store struct {
 	Register   order.Register      // of who gives ids of series in one order; nil: the kind has none
 	Notes      idsource.Notes      // nil: the kind has none
 	Fences     idsource.FenceStore // nil: the kind has none
-	workers    lease.Store         // nil: the kind leases no worker numbers
-	disposable lease.Store         // nil: the kind has no worker numbers that are used once
+	Workers    lease.Store         // nil: the kind leases no worker numbers
+	Disposable lease.Store         // nil: the kind has no worker numbers that are used once
 	Place      string              // names where it is, without accounts and passwords
 	Places     []string            // the databases it keeps things in; none for a folder
 	Servers    serverAsker         // nil: the kind has no settings that matter
@@ -69,21 +69,21 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 			return Store{}, err
 		}
 		place := fmt.Sprintf("redis %q %q %d", c.Redis.Addrs, c.Redis.Master, c.Redis.DB)
-		return Store{workers: st, disposable: st.Disposable(), Place: place, Places: []string{place}, Close: st.Close, ping: st.Ping}, nil
+		return Store{Workers: st, Disposable: st.Disposable(), Place: place, Places: []string{place}, Close: st.Close, ping: st.Ping}, nil
 	case c.ZooKeeper != nil:
 		st, err := openZooKeeper(c.ZooKeeper, log)
 		if err != nil {
 			return Store{}, err
 		}
 		place := fmt.Sprintf("zookeeper %q", c.ZooKeeper.Servers)
-		return Store{workers: st.Workers(), disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close, ping: st.Ping}, nil
+		return Store{Workers: st.Workers(), Disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close, ping: st.Ping}, nil
 	case c.Etcd != nil:
 		place := fmt.Sprintf("etcd %q", c.Etcd.Endpoints)
 		st, err := openEtcd(c.Etcd, log)
 		if err != nil {
 			return Store{}, err
 		}
-		return Store{Segments: st, Keys: st, Notes: st.Notes(), Register: st.Register(), workers: st.Workers(), disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close}, nil
+		return Store{Segments: st, Keys: st, Notes: st.Notes(), Register: st.Register(), Workers: st.Workers(), Disposable: st.Disposable(), Place: place, Places: []string{place}, Lasting: Lasting(c), Close: st.Close}, nil
 	case len(c.MySQL.DSNs) > 0:
 		var dsns []string
 		for _, dsn := range c.MySQL.DSNs {
@@ -108,7 +108,7 @@ func Open(c *config.Store, log *slog.Logger) (Store, error) {
 	}
 	workers, disposable := st.Workers(), st.Disposable()
 	end := func() error { return errors.Join(workers.Close(), disposable.Close(), st.Close()) }
-	return Store{Segments: st, Keys: st, Notes: st.Notes(), workers: workers, disposable: disposable, Place: st.Where(), Places: []string{st.Where()}, Servers: st, Close: end}, nil
+	return Store{Segments: st, Keys: st, Notes: st.Notes(), Workers: workers, Disposable: disposable, Place: st.Where(), Places: []string{st.Where()}, Servers: st, Close: end}, nil
 }
 
 func openEtcd(c *config.EtcdStore, log *slog.Logger) (*etcd.Store, error) {
@@ -130,9 +130,9 @@ func openZooKeeper(c *config.ZooKeeperStore, log *slog.Logger) (*zookeeper.Store
 // Numbers is where a source has its worker numbers from.
 func (s Store) Numbers(f *config.Snowflake) lease.Store {
 	if f.Disposable {
-		return s.disposable
+		return s.Disposable
 	}
-	return s.workers
+	return s.Workers
 }
 
 // Ping asks whether the store answers, and changes nothing.

@@ -46,12 +46,14 @@ func (s *store) Advance(_ context.Context, _ string, next uint64) error {
 func (s *store) GiveBack(context.Context, string, uint64, uint64) (bool, error) { return false, nil }
 
 // Open implements idsource.SegmentStore.
-func (s *store) Open(ctx context.Context, key string, next uint64) error {
+func (s *store) Open(ctx context.Context, key string, next uint64, _ idsource.Seal) error {
 	return s.Advance(ctx, key, next)
 }
 
 // Seal implements idsource.SegmentStore.
-func (s *store) Seal(context.Context, string, uint64) error { return nil }
+func (s *store) Seal(context.Context, string, uint64, idsource.Seal) (idsource.Position, error) {
+	return idsource.Position{}, nil
+}
 
 // fences is a FenceStore of one worker number in memory, which was used long ago.
 type fences struct {

@@ -1,0 +1,168 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"idproxy/cmd/idproxy/store"
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/file"
+	"idproxy/idsource/segment"
+	"idproxy/integration/assert"
+)
+
+const eachTable = "{schema}.{table}"
+
+// watched is a store that says what is about to be asked. An error is the answer.
+type watched struct {
+	idsource.SegmentStore
+	asked func(what, key string, next uint64) error
+}
+
+func (w watched) Open(ctx context.Context, key string, next uint64, seal idsource.Seal) error {
+	if err := w.asked("Open", key, next); err != nil {
+		return err
+	}
+	return w.SegmentStore.Open(ctx, key, next, seal)
+}
+
+func (w watched) Seal(ctx context.Context, key string, below uint64, seal idsource.Seal) (idsource.Position, error) {
+	if err := w.asked("Seal", key, 0); err != nil {
+		return idsource.Position{}, err
+	}
+	return w.SegmentStore.Seal(ctx, key, below, seal)
+}
+
+// moving is a process whose series of all tables goes on in another place: of each store, of the keys that stand somewhere.
+type moving struct {
+	a, b  *file.Store
+	mu    sync.Mutex // of asked
+	asked func(store, what, key string, next uint64) error
+}
+
+func newMoving(t *testing.T, stand map[string]uint64) *moving {
+	m := &moving{asked: func(string, string, string, uint64) error { return nil }}
+	for _, st := range []**file.Store{&m.a, &m.b} {
+		*st = assert.Of(file.New(file.Config{Dir: t.TempDir() + "/ids"})).Must(t)
+		t.Cleanup(func() { _ = (*st).Close() })
+	}
+	for key, next := range stand {
+		assert.Must(t, m.a.Open(t.Context(), key, next, 0))
+	}
+	return m
+}
+
+func (m *moving) at(t *testing.T, s *file.Store, key string) idsource.Position {
+	t.Helper()
+	return assert.Of(s.Position(t.Context(), key)).Must(t)
+}
+
+// reload has a process with a series in store a reload a configuration that has it in store b.
+func (m *moving) reload(t *testing.T, was, is string) error {
+	t.Helper()
+	cfg := func(store, key string) *config.Config {
+		text := fmt.Sprintf(`
+listeners: [{name: all, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}]
+stores: {a: {etcd: {endpoints: [a:2379]}}, b: {etcd: {endpoints: [b:2379]}}}
+sources: {ids: {segment: {store: %s, key: "%s"}}}
+rules: [{table: "shop.*", column: id, source: ids}]
+`, store, key)
+		return assert.Of(config.Parse("idproxy.yaml", []byte(text), func(string) (string, bool) { return "", false })).Must(t)
+	}
+	s := assert.Of(Open(cfg("a", was), Options{
+		Logger:  slog.New(slog.DiscardHandler),
+		Fetched: func(string, time.Duration) {},
+		Store: func(c *config.Store, _ *slog.Logger) (store.Store, error) {
+			of := map[string]*file.Store{"a": m.a, "b": m.b}[c.Name]
+			one := watched{of, func(what, key string, next uint64) error {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				return m.asked(c.Name, what, key, next)
+			}}
+			return store.Store{Segments: one, Keys: of, Place: c.Name, Places: []string{c.Name}, Close: func() error { return nil }}, nil
+		},
+	})).Must(t)
+	defer s.Close() //nolint:errcheck // the test is over
+	left, err := s.Reload(t.Context(), cfg("b", is))
+	_ = left.Close()
+	return err
+}
+
+// TestUndoOfOthersMove: another process seals the series while this one does, and this one is not answered. What the other
+// one moves stays sealed.
+func TestUndoOfOthersMove(t *testing.T) {
+	m, other := newMoving(t, map[string]uint64{"order_id": 100}), idsource.NewSeal()
+	m.asked = func(_, what, key string, _ uint64) error {
+		if what != "Seal" {
+			return nil
+		}
+		_, err := m.a.Seal(t.Context(), key, math.MaxUint64, other)
+		return errors.Join(errors.New("no answer"), err)
+	}
+	assert.MustTrue(t, m.reload(t, "order_id", "order_id") != nil, "the reload fails")
+	assert.Equal(t, "sealed by", m.at(t, m.a, "order_id").Sealed, other)
+}
+
+// TestOneSeriesOfTables: the series of tables become one, whose first id is above those of all.
+func TestOneSeriesOfTables(t *testing.T) {
+	m := newMoving(t, map[string]uint64{eachTable: 0, "shop.a": 100, "shop.b": 900, "shop.c": 500})
+	opened := 0
+	m.asked = func(store, what, key string, next uint64) error {
+		if store == "b" && what == "Open" && key == "order_id" {
+			opened++
+			assert.True(t, next >= 900, "it is opened at %d", next)
+			for _, key := range []string{eachTable, "shop.a", "shop.b", "shop.c"} {
+				assert.True(t, m.at(t, m.a, key).Sealed != 0, "%s is open then", key)
+			}
+		}
+		return nil
+	}
+	assert.Must(t, m.reload(t, eachTable, "order_id"))
+	assert.True(t, opened > 0, "it was opened")
+	assert.Equal(t, "stands at", m.at(t, m.b, "order_id").Next, 900)
+}
+
+// TestTemplateGoesLast: a process that has the new configuration begins with no table before the series of all are there.
+func TestTemplateGoesLast(t *testing.T) {
+	m := newMoving(t, map[string]uint64{eachTable: 0, "shop.a": 100, "shop.b": 900})
+	tables := 0
+	m.asked = func(store, what, key string, _ uint64) error {
+		if store != "b" || what != "Open" || key == eachTable {
+			return nil
+		}
+		tables++
+		early := assert.Of(segment.NewPerTable(segment.Config{Name: "ids", Store: m.b, Keys: m.b.Keys, Key: eachTable, Step: 10, MaxStep: 10})).Must(t)
+		series := assert.Of(early.Series("shop", "b")).Must(t)
+		if m.at(t, m.b, "shop.b").Next == 0 {
+			assert.ErrorIs(t, "Admit before the series is there", series.Admit(t.Context(), "shop.b.id", 0), idsource.Behind)
+		}
+		return nil
+	}
+	assert.Must(t, m.reload(t, eachTable, eachTable))
+	assert.Equal(t, "tables", tables, 2)
+	for key, next := range map[string]uint64{eachTable: 1, "shop.a": 100, "shop.b": 900} {
+		at := m.at(t, m.b, key)
+		assert.True(t, at.Sealed == 0 && at.Next == next, "%s is at %+v", key, at)
+	}
+}
+
+// TestOneSeriesBecomesMany: a template that the series of tables were moved away from goes on above the one series.
+func TestOneSeriesBecomesMany(t *testing.T) {
+	m := newMoving(t, map[string]uint64{"order_id": 1000})
+	for _, key := range []string{eachTable, "shop.a"} {
+		assert.Must(t, m.b.Open(t.Context(), key, 10, 0))
+		assert.Of(m.b.Seal(t.Context(), key, math.MaxUint64, idsource.NewSeal())).Must(t)
+	}
+	assert.Must(t, m.reload(t, "order_id", eachTable))
+	for _, key := range []string{eachTable, "shop.a"} {
+		at := m.at(t, m.b, key)
+		assert.True(t, at.Sealed == 0 && at.Next == 1000, "%s is at %+v", key, at)
+	}
+}
