@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"time"
+
+	"idproxy/config"
 )
 
 // host is a machine. It has clocks, a connection to the store, a disk, and a process while that lives.
@@ -37,9 +39,10 @@ type process struct {
 	mute    time.Duration // not 0: it stops for so long when it is about to send its next message
 	busy    time.Time     // until then its client asks for much
 	poke    chan struct{}
-	worked  time.Time     // when ids came last
-	quit    chan struct{} // closed when it is to end, or dead
-	gone    chan struct{} // closed when nothing of it is left
+	worked  time.Time            // when ids came last
+	reload  func(*config.Config) // not nil: has it take another configuration
+	quit    chan struct{}        // closed when it is to end, or dead
+	gone    chan struct{}        // closed when nothing of it is left
 }
 
 // start runs a process, if none runs.

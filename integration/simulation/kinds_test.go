@@ -34,6 +34,15 @@ var kinds = []*kind{
 		draw: slices.Concat(processFaults, linkFaults, storeFaults),
 	},
 	{
+		name: "moves", weight: 12, few: 4, make: newMoves,
+		beats: []time.Duration{10 * time.Second}, long: 100, think: 1, count: 40,
+		draw: slices.Concat(processFaults, linkFaults, storeFaults, []draw{
+			{what: "reload", weight: 12, size: number(0, 999)},
+			{what: "reload all", weight: 24, lasts: beatSpan(0.5), size: number(0, 999)},
+			{what: "restart", weight: 8, lasts: beatSpan(0.5), size: number(0, 999)},
+		}),
+	},
+	{
 		name: "number-crash", weight: 4, make: newNumbers, beats: renewals, long: 3000, think: 2, count: 60,
 		draw: slices.Concat(processFaults, diskFaults, clockFaults),
 	},

@@ -1,0 +1,331 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"idproxy/cmd/idproxy/sources"
+	"idproxy/cmd/idproxy/store"
+	"idproxy/config"
+	"idproxy/idsource"
+	"idproxy/idsource/segment"
+)
+
+// moves is a fleet whose operator has its series go on elsewhere, and back: each file of his names a store, a key and a source.
+type moves struct {
+	w      *world
+	stores map[string]*positions // by their names in files
+	places []place
+	files  []*config.Config // of places
+	on     [hosts]int       // the file with which the next process of a host starts
+	hidden bool             // ids leave no rows: they are in transactions, or of other programs
+
+	columns [tables]uint64 // the greatest ids of rows
+	most    uint64         // the greatest id that was given
+}
+
+// tables is how many there are at the end: some are made on the way.
+const tables = 6
+
+// place is where a series is, or, of a template, one for each table.
+type place struct{ source, store, template string }
+
+// places are where files have a series.
+var places = []place{
+	{"ids", "a", "order_id"},
+	{"ids", "b", "order_id"},
+	{"ids", "a", "order_no"},
+	{"numbers", "a", "order_id"},
+	{"numbers", "b", "order_no"},
+	{"ids", "a", eachTable},
+	{"ids", "b", eachTable},
+	{"numbers", "a", eachTable},
+}
+
+const eachTable = "{schema}.{table}"
+
+// key is that of a table's series.
+func (at *place) key(table int) string {
+	return segment.KeyOf(at.template, "shop", tableName(table))
+}
+
+func tableName(n int) string { return fmt.Sprintf("orders%d", n) }
+
+func newMoves(w *world, p *plan) fleet {
+	r := w.chance(2)
+	f := &moves{w: w, stores: map[string]*positions{}, hidden: r.IntN(2) == 0}
+	for _, name := range []string{"a", "b"} {
+		f.stores[name] = &positions{node: node{w: w, waits: between(r, 0, 3*time.Millisecond)}, keys: map[string]idsource.Position{}}
+	}
+	for _, n := range r.Perm(len(places))[:2+r.IntN(len(places)-1)] {
+		f.places = append(f.places, places[n])
+	}
+	for _, at := range f.places {
+		f.files = append(f.files, parsed(fmt.Sprintf(`
+listeners: [{name: all, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}]
+stores: {a: {etcd: {endpoints: [a:2379]}}, b: {etcd: {endpoints: [b:2379]}}}
+sources: {%s: {segment: {store: %s, key: "%s", step: %d, step_policy: %s}}}
+rules: [{table: "shop.*", column: id, source: %[1]s}]
+`, at.source, at.store, at.template, []int{1, 10, 100}[r.IntN(3)], []string{"fixed", "leaf", "rate"}[r.IntN(3)])))
+	}
+	const start = 0
+	f.stores[f.places[start].store].keys[f.places[start].template] = idsource.Position{Next: 1, Unset: true}
+	for n := range f.on {
+		f.on[n] = start
+	}
+	return f
+}
+
+func parsed(text string) *config.Config {
+	cfg, err := config.Parse("idproxy.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if err != nil {
+		panic(err)
+	}
+	return cfg
+}
+
+// keyed is a store as a process has it, with what it says of its keys.
+type keyed struct{ *client }
+
+// Keys lists the keys.
+func (k keyed) Keys(ctx context.Context) ([]string, error) {
+	return call(ctx, k.p, k.node, errRefused, k.s.list)
+}
+
+// Set is for commands, of which there are none here.
+func (k keyed) Set(context.Context, string, uint64) error { return errRefused }
+
+func (f *moves) options(p *process) sources.Options {
+	return sources.Options{
+		Logger:  slog.New(slog.DiscardHandler),
+		Fetched: func(string, time.Duration) { p.step() },
+		Store: func(c *config.Store, _ *slog.Logger) (store.Store, error) {
+			s := &client{p: p, s: f.stores[c.Name]}
+			return store.Store{Segments: s, Keys: keyed{s}, Place: c.Name, Places: []string{c.Name}, Close: func() error { return nil }}, nil
+		},
+	}
+}
+
+// start implements fleet.
+func (f *moves) start(p *process) program {
+	f.w.mu.Lock()
+	cfg := f.files[f.on[p.host.n]]
+	f.w.mu.Unlock()
+	s, err := sources.Open(cfg, f.options(p))
+	if err != nil {
+		panic(err)
+	}
+	u := &mover{f: f, p: p, s: s, cfg: cfg, changes: make(chan struct{}, 1), admitted: map[idsource.Series]bool{}}
+	p.host.w.mu.Lock()
+	p.reload = u.reload
+	p.host.w.mu.Unlock()
+	return u
+}
+
+// mover is the client of a process, and its sources.
+type mover struct {
+	f        *moves
+	p        *process
+	s        *sources.Sources
+	admitted map[idsource.Series]bool // the client's
+
+	changes chan struct{} // of one reload at a time
+	cfg     *config.Config
+	left    *sources.Left
+}
+
+// use implements program.
+func (u *mover) use(r *rand.Rand) bool {
+	ctx, cancel := u.p.patience(r)
+	defer cancel()
+	table := r.IntN(1 + min(tables-1, int(tables*u.p.host.w.now()/u.p.host.w.plan.lasts)))
+	series := u.series(ctx, table)
+	if series == nil {
+		return false
+	}
+	ids := make([]uint64, 1)
+	if r.IntN(4) == 0 {
+		ids = make([]uint64, 1+r.IntN(40))
+	}
+	err := series.Fill(ctx, ids, 1)
+	u.p.step()
+	if err != nil {
+		u.failed(err)
+		return false
+	}
+	u.insert(table, ids)
+	return true
+}
+
+// series is that of a table, whose column was asked for.
+func (u *mover) series(ctx context.Context, table int) idsource.Series {
+	u.p.host.w.mu.Lock()
+	name := u.cfg.Rules[0].Source
+	highest := u.f.columns[table]
+	u.p.host.w.mu.Unlock()
+	source := u.s.Named()[name]
+	if source == nil {
+		return nil // a reload is under way
+	}
+	series, err := source.Series("shop", tableName(table))
+	if err == nil && !u.admitted[series] {
+		err = series.Admit(ctx, "shop.orders.id", highest)
+		u.p.step()
+		u.admitted[series] = err == nil
+	}
+	if err != nil {
+		u.failed(err)
+		return nil
+	}
+	return series
+}
+
+// insert writes rows, where ids leave some. An id may be in several tables, and once in each.
+func (u *mover) insert(table int, ids []uint64) {
+	last := ids[len(ids)-1]
+	of := make([]uint64, len(ids))
+	for i, id := range ids {
+		of[i] = uint64(table)<<60 | id
+	}
+	u.p.host.w.give(u.p, of)
+	u.p.host.w.mu.Lock()
+	defer u.p.host.w.mu.Unlock()
+	u.f.most = max(u.f.most, last)
+	if !u.f.hidden {
+		u.f.columns[table] = max(u.f.columns[table], last)
+	}
+}
+
+// failed looks at an error: a series that is not open, or is sealed, has no ids.
+func (u *mover) failed(err error) {
+	sealed, is := errors.AsType[*idsource.SealedError](err)
+	switch {
+	case is && sealed.Next > 0, errors.Is(err, idsource.ErrNoKey):
+	case errors.Is(err, idsource.Behind), errors.Is(err, idsource.Exhausted), errors.Is(err, idsource.BadConfig), errors.Is(err, idsource.TooHigh):
+		u.p.host.w.violation("host %d: %v", u.p.host.n, err)
+	}
+}
+
+// reload puts a file in force, as a goroutine of the process does. After an error the one before is in force.
+func (u *mover) reload(cfg *config.Config) {
+	u.changes <- struct{}{}
+	defer func() { <-u.changes }()
+	u.p.step()
+	_ = u.left.Close()
+	u.left = nil
+	left, err := u.s.Reload(context.Background(), cfg)
+	u.p.step()
+	u.p.host.w.event("reloaded "+outcomeOf(err), uint64(u.p.host.n))
+	if err != nil {
+		return
+	}
+	u.p.host.w.mu.Lock()
+	u.cfg, u.left = cfg, left
+	u.p.host.w.mu.Unlock()
+}
+
+func outcomeOf(err error) string {
+	if err == nil {
+		return "well"
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// close implements program.
+func (u *mover) close() {
+	u.changes <- struct{}{}
+	defer func() { <-u.changes }()
+	_ = u.left.Close()
+	_ = u.s.Close()
+}
+
+// apply implements fleet.
+func (f *moves) apply(x fault) bool {
+	w := f.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	to, host := int(x.size)%len(f.files), w.hosts[x.host]
+	switch x.what {
+	case "crash":
+		f.some(x).crash(x.lasts)
+	case "slow":
+		s := f.some(x)
+		s.slow = time.Duration(x.size)
+		time.AfterFunc(x.lasts, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			s.slow = 0
+		})
+	case "reload all":
+		r := rand.New(rand.NewPCG(w.plan.seed, uint64(x.at)))
+		for _, h := range w.hosts {
+			f.reload(h, to, between(r, 0, x.lasts))
+		}
+	case "reload":
+		f.reload(host, to, 0)
+	case "restart":
+		f.on[host.n] = to
+		if p := host.runs; p != nil {
+			p.end()
+			host.startIn(x.lasts)
+		}
+	default:
+		return false
+	}
+	for _, h := range w.hosts {
+		h.hurry(5 * time.Second)
+	}
+	return true
+}
+
+// some is one of the stores.
+func (f *moves) some(x fault) *positions { return f.stores[[]string{"a", "b"}[x.host%2]] }
+
+// reload has a host's process take another file, later. The caller holds mu.
+func (f *moves) reload(h *host, to int, in time.Duration) {
+	time.AfterFunc(in+time.Duration(h.n)*time.Microsecond, func() {
+		f.w.mu.Lock()
+		defer f.w.mu.Unlock()
+		f.on[h.n] = to
+		if p := h.runs; p != nil && p.reload != nil {
+			f.w.note("reload", uint64(h.n), uint64(to))
+			go p.reload(f.files[to])
+		}
+	})
+}
+
+// heal implements fleet: the operator takes one file for all. Where its series is not open he does what the error says.
+func (f *moves) heal() {
+	w := f.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range f.stores {
+		s.slow, s.down = 0, false
+	}
+	for _, one := range w.lived {
+		one.kill()
+	}
+	to := w.chance(4).IntN(len(f.places))
+	at, store := f.places[to], f.stores[f.places[to].store]
+	if p := store.keys[at.template]; p.Next == 0 || p.Sealed != 0 {
+		w.stops++
+		store.set(at.template, idsource.Position{Next: max(p.Next, f.most+1), Used: true})
+	}
+	for table := range tables { // of a template
+		if p := store.keys[at.key(table)]; p.Sealed != 0 {
+			store.set(at.key(table), idsource.Position{Next: max(p.Next, f.most+1), Used: true})
+		}
+	}
+	for n, h := range w.hosts {
+		f.on[n] = to
+		h.startIn(time.Minute)
+	}
+}
+
+// bound implements fleet.
+func (f *moves) bound() time.Duration { return 4 * time.Minute }
