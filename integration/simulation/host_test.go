@@ -41,6 +41,7 @@ type process struct {
 	poke    chan struct{}
 	worked  time.Time            // when ids came last
 	reload  func(*config.Config) // not nil: has it take another configuration
+	upgrade func()               // not nil: has a successor take its place
 	quit    chan struct{}        // closed when it is to end, or dead
 	gone    chan struct{}        // closed when nothing of it is left
 }

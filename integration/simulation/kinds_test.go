@@ -40,6 +40,9 @@ var kinds = []*kind{
 			{what: "reload", weight: 12, size: number(0, 999)},
 			{what: "reload all", weight: 24, lasts: beatSpan(0.5), size: number(0, 999)},
 			{what: "restart", weight: 8, lasts: beatSpan(0.5), size: number(0, 999)},
+			{what: "upgrade", weight: 8},
+			{what: "restore", weight: 8, lasts: span(10*time.Second, time.Minute), size: number(0, 999)},
+			{what: "emptied", weight: 1, lasts: span(time.Minute, 2*time.Minute)},
 		}),
 	},
 	{

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,12 +23,16 @@ type moves struct {
 	w      *world
 	stores map[string]*positions // by their names in files
 	places []place
-	files  []*config.Config // of places
+	files  []*config.Config // of places, two of each, with another step
 	on     [hosts]int       // the file with which the next process of a host starts
 	hidden bool             // ids leave no rows: they are in transactions, or of other programs
 
 	columns [tables]uint64 // the greatest ids of rows
 	most    uint64         // the greatest id that was given
+
+	restored *positions // a store that was put back, under runs, before an operator has moved its keys up
+	runs     *process
+	lost     bool // a store was put back
 }
 
 // tables is how many there are at the end: some are made on the way.
@@ -66,12 +72,14 @@ func newMoves(w *world, p *plan) fleet {
 		f.places = append(f.places, places[n])
 	}
 	for _, at := range f.places {
-		f.files = append(f.files, parsed(fmt.Sprintf(`
+		for range 2 {
+			f.files = append(f.files, parsed(fmt.Sprintf(`
 listeners: [{name: all, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}]
 stores: {a: {etcd: {endpoints: [a:2379]}}, b: {etcd: {endpoints: [b:2379]}}}
 sources: {%s: {segment: {store: %s, key: "%s", step: %d, step_policy: %s}}}
 rules: [{table: "shop.*", column: id, source: %[1]s}]
 `, at.source, at.store, at.template, []int{1, 10, 100}[r.IntN(3)], []string{"fixed", "leaf", "rate"}[r.IntN(3)])))
+		}
 	}
 	const start = 0
 	f.stores[f.places[start].store].keys[f.places[start].template] = idsource.Position{Next: 1, Unset: true}
@@ -114,6 +122,7 @@ func (f *moves) options(p *process) sources.Options {
 // start implements fleet.
 func (f *moves) start(p *process) program {
 	f.w.mu.Lock()
+	f.moveUp()
 	cfg := f.files[f.on[p.host.n]]
 	f.w.mu.Unlock()
 	s, err := sources.Open(cfg, f.options(p))
@@ -122,7 +131,7 @@ func (f *moves) start(p *process) program {
 	}
 	u := &mover{f: f, p: p, s: s, cfg: cfg, changes: make(chan struct{}, 1), admitted: map[idsource.Series]bool{}}
 	p.host.w.mu.Lock()
-	p.reload = u.reload
+	p.reload, p.upgrade = u.reload, u.upgrade
 	p.host.w.mu.Unlock()
 	return u
 }
@@ -166,9 +175,9 @@ func (u *mover) use(r *rand.Rand) bool {
 func (u *mover) series(ctx context.Context, table int) idsource.Series {
 	u.p.host.w.mu.Lock()
 	name := u.cfg.Rules[0].Source
-	highest := u.f.columns[table]
+	highest, of := u.f.columns[table], u.s
 	u.p.host.w.mu.Unlock()
-	source := u.s.Named()[name]
+	source := of.Named()[name]
 	if source == nil {
 		return nil // a reload is under way
 	}
@@ -206,6 +215,7 @@ func (u *mover) failed(err error) {
 	sealed, is := errors.AsType[*idsource.SealedError](err)
 	switch {
 	case is && sealed.Next > 0, errors.Is(err, idsource.ErrNoKey):
+	case u.f.wentBack() && errors.Is(err, idsource.Behind):
 	case errors.Is(err, idsource.Behind), errors.Is(err, idsource.Exhausted), errors.Is(err, idsource.BadConfig), errors.Is(err, idsource.TooHigh):
 		u.p.host.w.violation("host %d: %v", u.p.host.n, err)
 	}
@@ -227,6 +237,27 @@ func (u *mover) reload(cfg *config.Config) {
 	u.p.host.w.mu.Lock()
 	u.cfg, u.left = cfg, left
 	u.p.host.w.mu.Unlock()
+}
+
+// upgrade has a successor go on, which knows what this process was given; that ends behind it.
+func (u *mover) upgrade() {
+	u.changes <- struct{}{}
+	defer func() { <-u.changes }()
+	u.p.step()
+	next, err := sources.Open(u.cfg, u.f.options(u.p))
+	if err != nil {
+		panic(err)
+	}
+	next.Inherit(u.s.HighWater())
+	u.p.step()
+	u.p.host.w.mu.Lock()
+	before, left := u.s, u.left
+	u.s, u.left = next, nil
+	u.p.host.w.mu.Unlock()
+	_ = left.Close()
+	_ = before.Close()
+	next.Inherit(before.HighWater())
+	u.p.host.w.event("upgraded", uint64(u.p.host.n))
 }
 
 func outcomeOf(err error) string {
@@ -274,6 +305,15 @@ func (f *moves) apply(x fault) bool {
 			p.end()
 			host.startIn(x.lasts)
 		}
+	case "upgrade":
+		if p := host.runs; p != nil && p.upgrade != nil {
+			w.note("upgrade", uint64(host.n))
+			go p.upgrade()
+		}
+	case "restore":
+		f.restore(x)
+	case "emptied":
+		f.empty(x)
 	default:
 		return false
 	}
@@ -281,6 +321,93 @@ func (f *moves) apply(x fault) bool {
 		h.hurry(5 * time.Second)
 	}
 	return true
+}
+
+// restore has a store be put back to before its newest ranges, under the process that was given them: the others have ended,
+// and that one was made anew since, by a reload or an upgrade. Later an operator moves the keys above all ids, while no process
+// runs. The caller holds mu.
+func (f *moves) restore(x fault) {
+	w, s := f.w, f.some(x)
+	if f.runs != nil || len(s.past) == 0 {
+		return
+	}
+	p := s.past[len(s.past)-1].by
+	if p == nil || p.host.runs != p || p.reload == nil || slices.ContainsFunc(w.hosts, func(h *host) bool { return h.runs == nil }) {
+		return
+	}
+	for _, one := range w.lived {
+		if one != p {
+			one.kill()
+		}
+	}
+	f.runs = p
+	w.note("remade", uint64(p.host.n))
+	if x.size%2 == 0 {
+		go p.upgrade()
+	} else {
+		go p.reload(f.files[f.on[p.host.n]^1])
+	}
+	from := time.Now().Add(-time.Duration(x.size) * time.Second)
+	time.AfterFunc(3*time.Second+time.Nanosecond, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if f.runs == p && p.host.runs == p && s.backBefore(p, from) {
+			f.restored, f.lost = s, true
+			p.hurry(x.lasts)
+		}
+	})
+	time.AfterFunc(x.lasts+time.Microsecond, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		f.moveUp()
+		for _, h := range w.hosts {
+			h.startIn(time.Second)
+		}
+	})
+}
+
+// empty takes all that a store has, once all processes have ended and nothing is on its way. The caller holds mu.
+func (f *moves) empty(x fault) {
+	if slices.ContainsFunc(f.w.hosts, func(h *host) bool { return h.runs == nil }) {
+		return
+	}
+	for _, one := range f.w.lived {
+		one.kill()
+	}
+	s := f.some(x)
+	time.AfterFunc(x.lasts-time.Nanosecond, func() {
+		f.w.mu.Lock()
+		defer f.w.mu.Unlock()
+		clear(s.keys)
+		s.past = nil
+		f.w.note("emptied")
+	})
+	for _, h := range f.w.hosts {
+		h.startIn(x.lasts)
+	}
+}
+
+// moveUp is what an operator does with a store that was put back: he stops the process that runs, and moves keys that are open
+// above all ids. The caller holds mu.
+func (f *moves) moveUp() {
+	if f.runs != nil {
+		f.runs.kill()
+	}
+	if s := f.restored; s != nil {
+		for _, key := range slices.Sorted(maps.Keys(s.keys)) {
+			if at := s.keys[key]; at.Sealed == 0 && at.Next <= f.most {
+				s.set(key, idsource.Position{Next: f.most + 1, Used: true})
+			}
+		}
+	}
+	f.restored, f.runs = nil, nil
+}
+
+// wentBack reports whether a store was put back.
+func (f *moves) wentBack() bool {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return f.lost
 }
 
 // some is one of the stores.
@@ -310,8 +437,10 @@ func (f *moves) heal() {
 	for _, one := range w.lived {
 		one.kill()
 	}
-	to := w.chance(4).IntN(len(f.places))
-	at, store := f.places[to], f.stores[f.places[to].store]
+	f.moveUp()
+	f.lost = false
+	to := w.chance(4).IntN(len(f.files))
+	at, store := f.places[to/2], f.stores[f.places[to/2].store]
 	if p := store.keys[at.template]; p.Next == 0 || p.Sealed != 0 {
 		w.stops++
 		store.set(at.template, idsource.Position{Next: max(p.Next, f.most+1), Used: true})

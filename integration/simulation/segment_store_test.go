@@ -24,6 +24,7 @@ type change struct {
 	at     time.Time
 	key    string
 	before idsource.Position
+	by     *process // that was given a range, or gave one back; nil: another change
 }
 
 // grant is a range that a process reserved.
@@ -32,8 +33,10 @@ type grant struct {
 	p      *process
 }
 
-func (s *positions) set(key string, p idsource.Position) {
-	s.past = append(s.past, change{time.Now(), key, s.keys[key]})
+func (s *positions) set(key string, p idsource.Position) { s.setBy(key, p, nil) }
+
+func (s *positions) setBy(key string, p idsource.Position, by *process) {
+	s.past = append(s.past, change{time.Now(), key, s.keys[key], by})
 	s.keys[key] = p
 	sealed := uint64(0)
 	if p.Sealed != 0 {
@@ -49,6 +52,26 @@ func (s *positions) back(to time.Time) {
 		s.past = s.past[:n-1]
 	}
 	s.w.note("back", s.keys[key].Next)
+}
+
+// backBefore undoes the newest changes that are ranges of one process, behind a moment, and reports whether there are any. The
+// caller holds mu.
+func (s *positions) backBefore(p *process, to time.Time) bool {
+	n := len(s.past)
+	for n > 0 && s.past[n-1].by == p && s.past[n-1].at.After(to) {
+		n--
+	}
+	if n == len(s.past) {
+		return false
+	}
+	s.life++
+	for len(s.past) > n {
+		last := s.past[len(s.past)-1]
+		s.keys[last.key] = last.before
+		s.past = s.past[:len(s.past)-1]
+	}
+	s.w.note("back", uint64(n))
+	return true
 }
 
 // crash loses what the disk does not have yet. The caller holds mu.
@@ -88,7 +111,7 @@ func (s *positions) reserve(p *process, a idsource.Ask) (r grant, err error) {
 		return grant{}, &idsource.FullError{Next: r.lo}
 	}
 	r.hi = r.lo + a.Count
-	s.set(a.Key, idsource.Position{Next: r.hi, Used: true})
+	s.setBy(a.Key, idsource.Position{Next: r.hi, Used: true}, p)
 	return r, nil
 }
 
@@ -144,14 +167,14 @@ func (s *positions) list() ([]string, error) {
 }
 
 // giveBack happens once however often it is heard: done is of the one request.
-func (s *positions) giveBack(name string, lo, hi uint64, done *bool) (bool, error) {
+func (s *positions) giveBack(p *process, name string, lo, hi uint64, done *bool) (bool, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	if s.keys[name].Next != hi && !s.loose || s.keys[name].Sealed != 0 || *done {
 		return false, nil
 	}
 	*done = true
-	s.set(name, idsource.Position{Next: lo, Used: true})
+	s.setBy(name, idsource.Position{Next: lo, Used: true}, p)
 	return true, nil
 }
 
@@ -201,5 +224,5 @@ func (c *client) Seal(ctx context.Context, name string, below uint64, seal idsou
 // GiveBack implements idsource.SegmentStore.
 func (c *client) GiveBack(ctx context.Context, name string, lo, hi uint64) (bool, error) {
 	var done bool
-	return call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.giveBack(name, lo, hi, &done) })
+	return call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.giveBack(c.p, name, lo, hi, &done) })
 }
