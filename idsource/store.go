@@ -89,12 +89,13 @@ type SegmentStore interface {
 	Advance(ctx context.Context, key string, next uint64) error
 	// Open makes a key that does not exist, opens one that seal sealed, and has it stand at next or above; at 0 where the
 	// caller does not know where its ids begin. One that is open is moved up. One that somebody else sealed is left alone, and
-	// the error is a *SealedError. After another error it may have happened, and may yet happen.
+	// the error is a *SealedError; a store of several servers may have opened it on some. After another error it may have happened, and may yet happen.
 	Open(ctx context.Context, key string, next uint64, seal Seal) error
 	// GiveBack moves the key from hi down to lo if it still stands at hi, and
 	// says whether it did. The caller has issued no id of [lo, hi).
 	GiveBack(ctx context.Context, key string, lo, hi uint64) (bool, error)
 	// Seal seals a key that is open and stands below a position, and returns where it stands then; another one it leaves alone.
+	// Where somebody opened it again meanwhile it may say so.
 	// Of one that does not exist it makes one that is sealed, where nobody reserved anything. A store whose keys other programs
 	// use, too, seals none: errors.ErrUnsupported.
 	Seal(ctx context.Context, key string, below uint64, seal Seal) (Position, error)

@@ -172,7 +172,7 @@ func (g *Group) Seal(ctx context.Context, key string, below uint64, by idsource.
 		return p, err
 	}
 	sealed, errs := each(ctx, g, func(ctx context.Context, m *member) (idsource.Position, error) {
-		if err := errors.Join(g.believe(ctx, m, m.db), seal(ctx, m.db, key, math.MaxUint64, by)); err != nil {
+		if err := errors.Join(g.believe(ctx, m, m.db), seal(ctx, m.db, key, p.Next, math.MaxUint64, by)); err != nil {
 			return idsource.Position{}, err
 		}
 		return m.Store.Position(ctx, key)
@@ -185,6 +185,7 @@ func (g *Group) Seal(ctx context.Context, key string, below uint64, by idsource.
 	}
 	p.Sealed = by
 	for _, on := range sealed {
+		p.Next = max(p.Next, on.Next)
 		if on.Sealed != by {
 			p.Sealed = on.Sealed
 		}

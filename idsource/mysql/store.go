@@ -36,7 +36,7 @@ const (
 	position = "SELECT max_id, step FROM idproxy_segment WHERE biz_tag = ?"
 	giveBack = "UPDATE idproxy_segment SET max_id = ? WHERE biz_tag = ? AND max_id = ? AND step >= 0"
 	setKey   = "UPDATE idproxy_segment SET max_id = ?, step = IF(step < 0, 1, step) WHERE biz_tag = ?"
-	sealKey  = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, 0, ?) ON DUPLICATE KEY UPDATE step = IF(step >= 0 AND max_id < ?, ?, step)"
+	sealKey  = "INSERT INTO idproxy_segment (biz_tag, max_id, step) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE step = IF(step >= 0 AND max_id < ?, ?, step)"
 	allKeys  = "SELECT biz_tag FROM idproxy_segment ORDER BY biz_tag"
 )
 
@@ -216,21 +216,21 @@ func open(ctx context.Context, db querier, key string, next uint64, seal idsourc
 	return err
 }
 
-// seal seals a key of a server.
-func seal(ctx context.Context, db querier, key string, below uint64, by idsource.Seal) error {
-	return insert(ctx, db, sealKey, key, -int64(by), below, -int64(by))
+// seal seals a key of a server. One that is not there it makes at next.
+func seal(ctx context.Context, db querier, key string, next, below uint64, by idsource.Seal) error {
+	return insert(ctx, db, sealKey, key, next, -int64(by), below, -int64(by))
 }
 
 // Seal implements idsource.SegmentStore. It creates the tables if need be.
 func (s *Store) Seal(ctx context.Context, key string, below uint64, by idsource.Seal) (idsource.Position, error) {
-	err := s.making(ctx, key, func() error { return seal(ctx, s.db, key, below, by) })
+	err := s.making(ctx, key, func() error { return seal(ctx, s.db, key, 0, below, by) })
 	if err != nil {
 		return idsource.Position{}, err
 	}
 	return s.Position(ctx, key)
 }
 
-// insert creates a key, or moves it up, by openKey or insertKey.
+// insert creates a key, or moves it up, by openKey or insertKey, or seals it.
 func insert(ctx context.Context, db querier, query string, args ...any) error {
 	_, err := db.ExecContext(ctx, query, args...)
 	if noTable(err) { // someone dropped that one alone

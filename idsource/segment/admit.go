@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -46,7 +45,7 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 		if err != nil {
 			return err
 		}
-		floor = max(floor, least)
+		floor = max(floor, least.Next)
 	}
 	top, fresh, err := s.begin(ctx, top, p)
 	if err != nil {
@@ -80,29 +79,28 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	return nil
 }
 
-// mayOpen returns where a key begins at least that stands at p, and of which no id was given: where the template stands that
-// makes it. The error is why it is not for this source to open.
-func (s *Segment) mayOpen(ctx context.Context, p idsource.Position) (least uint64, err error) {
+// mayOpen returns where the template stands that makes a key that stands at p, and of which no id was given: there it begins
+// at least. The error is why it is not for this source to open.
+func (s *Segment) mayOpen(ctx context.Context, p idsource.Position) (at idsource.Position, err error) {
 	if s.cfg.template == nil {
 		if p.Next == 0 {
-			return 0, NotOpen(&s.cfg)
+			return at, NotOpen(&s.cfg)
 		}
-		return 0, nil
+		return at, nil
 	}
-	var at idsource.Position
 	if err := s.ask(ctx, func(ctx context.Context) (err error) {
 		at, err = s.cfg.template(ctx)
 		return err
 	}); err != nil {
-		return 0, err
+		return at, err
 	}
 	switch {
 	case at.Sealed != 0:
-		return 0, s.fail(idsource.Behind, &idsource.SealedError{Next: at.Next}, "")
+		return at, s.fail(idsource.Behind, &idsource.SealedError{Next: at.Next}, "")
 	case at.Next == 0:
-		return 0, NotOpen(&s.cfg)
+		return at, NotOpen(&s.cfg)
 	}
-	return at.Next, nil
+	return at, nil
 }
 
 // make makes the key. Who moves the template seals that, and then the keys that there are: a template that is open still
@@ -111,13 +109,13 @@ func (s *Segment) make(ctx context.Context, floor uint64) error {
 	if err := s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Open(ctx, s.cfg.Key, floor, 0) }); err != nil {
 		return err
 	}
-	least, err := s.mayOpen(ctx, idsource.Position{})
+	at, err := s.mayOpen(ctx, idsource.Position{})
 	switch {
-	case err == nil && least > floor:
-		return s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Advance(ctx, s.cfg.Key, least) })
-	case errors.Is(err, idsource.Behind):
-		_ = s.ask(ctx, func(ctx context.Context) error { // where it fails, who admits the key next looks at the template, too
-			_, err := s.cfg.Store.Seal(ctx, s.cfg.Key, math.MaxUint64, idsource.NewSeal())
+	case err == nil && at.Next > floor:
+		return s.ask(ctx, func(ctx context.Context) error { return s.cfg.Store.Advance(ctx, s.cfg.Key, at.Next) })
+	case at.Sealed != 0: // as who moves the template does with those that it finds
+		_ = s.ask(ctx, func(ctx context.Context) error { // where it fails, the next Admit looks at the template, too
+			_, err := s.cfg.Store.Seal(ctx, s.cfg.Key, math.MaxUint64, at.Sealed)
 			return err
 		})
 	}

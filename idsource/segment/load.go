@@ -189,8 +189,14 @@ func (s *Segment) seal(seen uint64) {
 	by := idsource.NewSeal()
 	for pause, said := idsource.MinPause, false; ; pause = min(2*pause, idsource.MaxPause) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), s.cfg.Timeout)
-		_, err := s.cfg.Store.Seal(ctx, s.cfg.Key, seen, by)
+		at, err := s.cfg.Store.Position(ctx, s.cfg.Key)
+		if err == nil && at.Next > 0 {
+			_, err = s.cfg.Store.Seal(ctx, s.cfg.Key, seen, by)
+		}
 		cancel()
+		if err == nil && at.Next == 0 { // it is not open: nobody has ids of it
+			return
+		}
 		if err == nil {
 			s.cfg.Logger.Error("series sealed", "source", s.cfg.Name, "key", s.cfg.Key)
 			return

@@ -242,7 +242,7 @@ func TestMoves(t *testing.T) {
 			m.gives(p, 25)
 			m.empty(0)
 			m.refuses(p, "the store went back")
-			m.refuses(m.restart(p, m.config(m.stores[0], "")), sealed)
+			m.refuses(m.restartClosed(p, m.config(m.stores[0], "")), "is not open in its store")
 		},
 		"by a reload that is refused in the end": func(m *mover) {
 			p := m.start(m.config(m.stores[0], ""))

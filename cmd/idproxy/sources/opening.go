@@ -36,11 +36,12 @@ func (s *Sources) openNew(ctx context.Context, before, now *config.Config, moves
 	}
 }
 
-// begins reports whether nothing preceded a source: no other one of before had its name, or a series of its columns. Where that
-// series is not open, neither is this one.
+// begins reports whether nothing preceded a source: no other one of before had its name, or a series of its columns that goes on
+// in it. Where that series is not open, neither is this one.
 func begins(before *config.Config, source *config.Source, moves []config.Move) bool {
 	return before.Source(source.Name) == nil && !slices.ContainsFunc(moves, func(m config.Move) bool {
-		return m.To == source.Name && before.Source(m.From).Segment != nil
+		was := before.Source(m.From)
+		return m.To == source.Name && was.Segment != nil && source.Segment != nil && (was.Segment.Scramble == nil) == (source.Segment.Scramble == nil)
 	})
 }
 

@@ -21,7 +21,10 @@ func (s *Sources) Preview(ctx context.Context, cfg *config.Config) (said []strin
 	defer func() { err = errors.Join(err, closeStores(next.opened)) }()
 	named := slices.Concat(side{s.cfg, s.stores}.rows(), side{cfg, next.all}.rows())
 	for i := range moves {
-		tables, err := moves[i].tables(ctx, named)
+		var tables []keyPair
+		if segment.IsTemplate(moves[i].from.key) {
+			tables, err = moves[i].tables(ctx, named)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("series of source %s: %w", moves[i].was, err)
 		}
@@ -54,8 +57,10 @@ func (s *Sources) previewOne(ctx context.Context, of *transfer, keys keyPair) ([
 	if err != nil {
 		return nil, err
 	}
-	stands := max(at.Next, s.high.of(from.store.Place).Of(from.key))
-	if stands == 0 {
+	switch given := s.high.of(from.store.Place).Of(from.key); {
+	case given > at.Next:
+		return []string{wentBackTo(from, at.Next, given).Error()}, nil
+	case at.Next == 0:
 		return nil, nil
 	}
 	goesOn := fmt.Sprintf("would go on in %s under %s", of.to.store.Place, keys.to)
@@ -69,7 +74,7 @@ func (s *Sources) previewOne(ctx context.Context, of *transfer, keys keyPair) ([
 	case !of.seals:
 		what = "and other sources would go on with it"
 	}
-	return []string{fmt.Sprintf("series %s: stands at %d in %s %s; %s", from.key, stands, from.store.Place, what, goesOn)}, nil
+	return []string{fmt.Sprintf("series %s: stands at %d in %s %s; %s", from.key, at.Next, from.store.Place, what, goesOn)}, nil
 }
 
 // lookAt opens a store for no more than a look. A folder is not taken.

@@ -211,6 +211,9 @@ func (t *transferring) transfer(ctx context.Context, of *transfer) error {
 	if err := leave(0); err != nil {
 		return err
 	}
+	if by := steps[0].at.Sealed; by != 0 && by != t.by {
+		return t.enter(ctx, steps[0]) // it follows, and so do those of tables
+	}
 	tables, err := of.tables(ctx, t.named)
 	if err != nil {
 		return err
@@ -297,6 +300,16 @@ func (t *transferring) leave(ctx context.Context, of *transfer, keys keyPair) (o
 	if one.at, err = one.from.store.Segments.Position(ctx, one.from.key); err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	for _, other := range t.steps {
+		if other.opening && other.to.is(one.to) {
+			one.target = other.target
+		}
+	}
+	t.mu.Unlock()
+	if given := t.given(one.from); given > one.at.Next {
+		return nil, wentBack(ctx, one.from, given)
+	}
 	if of.seals && one.at.Next > 0 && one.at.Sealed == 0 {
 		one.sealing = true
 		t.note(one)
@@ -304,11 +317,28 @@ func (t *transferring) leave(ctx context.Context, of *transfer, keys keyPair) (o
 			return nil, err
 		}
 	}
-	one.next = max(one.at.Next, t.given(one.from))
+	one.next = one.at.Next
 	if !one.at.Unset {
 		one.open = one.next
 	}
 	return one, nil
+}
+
+// wentBack seals a row that stands below what this process was given: others may have been given more. It returns why the
+// series goes nowhere.
+func wentBack(ctx context.Context, r row, given uint64) error {
+	at, err := r.store.Segments.Position(ctx, r.key)
+	if err == nil && at.Next > 0 {
+		at, err = r.store.Segments.Seal(ctx, r.key, given, idsource.NewSeal())
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(wentBackTo(r, at.Next, given), err)
+}
+
+func wentBackTo(r row, next, given uint64) error {
+	return fmt.Errorf("the store went back: it has key %s at %d, and this process was given ids below %d before; idproxy source set moves it above every id in use", r.key, next, given)
 }
 
 // note has a step be undone after an error.
@@ -323,6 +353,9 @@ func (t *transferring) note(one *step) {
 // seal seals the row before, and notes where it stands then.
 func (t *transferring) seal(ctx context.Context, one *step) (err error) {
 	one.at, err = one.from.store.Segments.Seal(ctx, one.from.key, math.MaxUint64, t.by)
+	if err == nil && one.at.Sealed == 0 {
+		return errors.New("another process opened it again meanwhile")
+	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		one.sealing = false
 		t.log.Warn("series not sealed: other programs may go on with it", "source", one.was, "key", one.from.key)
@@ -397,7 +430,7 @@ func (t *transferring) undo(ctx context.Context) error {
 			err = t.reopen(ctx, one, next)
 		}
 		if err != nil {
-			err = fmt.Errorf("series %s stays sealed in %s: %w; reload again, or idproxy source set opens it, above every id in use", one.from.key, one.from.store.Place, err)
+			err = fmt.Errorf("series %s stays sealed in %s: %w; idproxy source set opens it, above every id in use", one.from.key, one.from.store.Place, err)
 		}
 		return err
 	})
@@ -406,8 +439,11 @@ func (t *transferring) undo(ctx context.Context) error {
 // withdraw sees to it that nobody can take ids of the row after, where that is a row of ours alone, and returns up to where
 // anybody did. What was to open the row is made sure of, since it may happen later.
 func (t *transferring) withdraw(ctx context.Context, one *step) (next uint64, err error) {
-	if !one.opening || one.target.Next > 0 && one.target.Sealed == 0 {
+	switch {
+	case !one.opening:
 		return 0, nil
+	case one.target.Next > 0 && one.target.Sealed == 0:
+		return 0, fmt.Errorf("other sources have key %s of %s, and its columns may have been given ids there", one.to.key, one.to.store.Place)
 	}
 	to := one.to.store.Segments
 	err = to.Open(ctx, one.to.key, one.open, one.target.Sealed)
@@ -418,6 +454,9 @@ func (t *transferring) withdraw(ctx context.Context, one *step) (next uint64, er
 	if err == nil && at.Sealed != t.by {
 		err = fmt.Errorf("another process moved it on from %s meanwhile", one.to.store.Place)
 	}
+	if at.Unset {
+		return 0, err
+	}
 	return at.Next, err
 }
 
@@ -426,7 +465,7 @@ func (t *transferring) reopen(ctx context.Context, one *step, next uint64) error
 	from := one.from.store.Segments
 	switch {
 	case one.sealing:
-		err := from.Open(ctx, one.from.key, next, t.by)
+		err := from.Open(ctx, one.from.key, max(one.open, next), t.by)
 		if _, other := errors.AsType[*idsource.SealedError](err); other { // who did moves it
 			return nil
 		}

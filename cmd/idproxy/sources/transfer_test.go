@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,7 @@ type moving struct {
 	a, b  *file.Store
 	mu    sync.Mutex // of asked
 	asked func(store, what, key string, next uint64) error
+	given HighWater // to the process's predecessor
 }
 
 func newMoving(t *testing.T, stand map[string]uint64) *moving {
@@ -90,6 +92,7 @@ rules: [{table: "shop.*", column: id, source: ids}]
 		},
 	})).Must(t)
 	defer s.Close() //nolint:errcheck // the test is over
+	s.Inherit(m.given)
 	left, err := s.Reload(t.Context(), cfg("b", is))
 	_ = left.Close()
 	return err
@@ -108,6 +111,53 @@ func TestUndoOfOthersMove(t *testing.T) {
 	}
 	assert.MustTrue(t, m.reload(t, "order_id", "order_id") != nil, "the reload fails")
 	assert.Equal(t, "sealed by", m.at(t, m.a, "order_id").Sealed, other)
+}
+
+// lostOnce has the first answer of an opening in store b be lost.
+func (m *moving) lostOnce(t *testing.T) {
+	lost := false
+	m.asked = func(store, what, key string, next uint64) error {
+		if store != "b" || what != "Open" || lost {
+			return nil
+		}
+		lost = true
+		return errors.Join(errors.New("no answer"), m.b.Open(t.Context(), key, next, 0))
+	}
+}
+
+// TestUndoOfUnused: a series of which nobody said where it begins is so again.
+func TestUndoOfUnused(t *testing.T) {
+	m := newMoving(t, map[string]uint64{"order_id": 0})
+	m.lostOnce(t)
+	assert.MustTrue(t, m.reload(t, "order_id", "order_id") != nil, "the reload fails")
+	assert.Equal(t, "it was at", m.at(t, m.a, "order_id"), idsource.Position{Next: 1, Unset: true})
+	assert.True(t, m.at(t, m.b, "order_id").Sealed != 0, "the row after is sealed")
+}
+
+// TestUndoBesideOthers: the row after is of other sources, too. Whoever followed may have given ids of it: the one before stays
+// sealed.
+func TestUndoBesideOthers(t *testing.T) {
+	m := newMoving(t, map[string]uint64{"order_id": 100})
+	assert.Must(t, m.b.Open(t.Context(), "order_id", 50, 0))
+	m.lostOnce(t)
+	err := m.reload(t, "order_id", "order_id")
+	assert.True(t, err != nil && strings.Contains(err.Error(), "other sources have key order_id of b"), "the reload: %v", err)
+	assert.True(t, m.at(t, m.a, "order_id").Sealed != 0 && m.at(t, m.b, "order_id").Sealed == 0, "the row before is open")
+}
+
+// TestMoveOfPutBack: a series whose store stands below what this process was given, or lost it, goes nowhere: others may have
+// been given more. It is sealed where it is there.
+func TestMoveOfPutBack(t *testing.T) {
+	for name, stand := range map[string]map[string]uint64{"put back": {"order_id": 100}, "emptied": {}} {
+		t.Run(name, func(t *testing.T) {
+			m := newMoving(t, stand)
+			m.given = HighWater{"a": {"order_id": 200}}
+			err := m.reload(t, "order_id", "order_id")
+			assert.True(t, err != nil && strings.Contains(err.Error(), "the store went back"), "the reload: %v", err)
+			assert.True(t, (m.at(t, m.a, "order_id").Sealed != 0) == (len(stand) > 0), "the series is at %+v", m.at(t, m.a, "order_id"))
+			assert.Equal(t, "it goes on", m.at(t, m.b, "order_id"), idsource.Position{})
+		})
+	}
 }
 
 // TestOneSeriesOfTables: the series of tables become one, whose first id is above those of all.

@@ -61,6 +61,8 @@ func Store(c *config.StoreTLS) (*tls.Config, error) {
 			return nil, fmt.Errorf("tls.ca: %w", err)
 		}
 		t.RootCAs = roots
+	} else if roots, err := x509.SystemCertPool(); err == nil { // now, and not in the time that a server has to answer
+		t.RootCAs = roots
 	}
 	if c.Cert != "" {
 		cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
