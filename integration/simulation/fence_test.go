@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"idproxy/idsource"
@@ -106,9 +107,16 @@ type numbers struct {
 	w       *world
 	cfg     snowflake.Config
 	layout  snowflake.Layout
-	folders []*folder
+	folders [2][]*folder // of each host two
+	in      [hosts]int   // the folder that its number has
 	began   [hosts]time.Time
+	life    [hosts]int    // of the process that gave ids last
+	last    [hosts]uint64 // the greatest time of its ids
+	before  [hosts]uint64 // of those of the processes before it
 }
+
+// folder is where a host has its number. The caller holds mu.
+func (f *numbers) folder(host int) *folder { return f.folders[f.in[host]][host] }
 
 // snowflakes are drawn by their layouts and by what they do with the clock.
 func drawSnowflake(r *rand.Rand, beat time.Duration) (c snowflake.Config, l snowflake.Layout) {
@@ -128,8 +136,10 @@ func newNumbers(w *world, p *plan) fleet {
 	f := &numbers{w: w}
 	r := w.chance(2)
 	f.cfg, f.layout = drawSnowflake(r, p.beat)
-	for range hosts {
-		f.folders = append(f.folders, &folder{node: node{w: w, waits: between(r, 0, 5*time.Millisecond)}, fence: 1})
+	for n := range f.folders {
+		for range hosts {
+			f.folders[n] = append(f.folders[n], &folder{node: node{w: w, waits: between(r, 0, 5*time.Millisecond)}, fence: uint64(1 - n)})
+		}
 	}
 	return f
 }
@@ -141,18 +151,47 @@ func (p *process) clock() snowflake.Clock {
 
 // start implements fleet.
 func (f *numbers) start(p *process) program {
-	n := p.host.n
-	c := f.cfg
-	c.Worker, c.Clock, c.Fences = uint64(n), p.clock(), disk{p, f.folders[n]}
+	used := &idsource.UsedTimes{}
+	u := newFlakes(p, f.config(p, used), f.layout, f.fenced)
 	f.w.mu.Lock()
-	f.began[n] = time.Now()
-	f.w.mu.Unlock()
-	return newFlakes(p, c, f.layout, f.fenced)
+	defer f.w.mu.Unlock()
+	p.remake = func() {
+		u.remake(func() snowflake.Config {
+			f.w.mu.Lock()
+			if p.host.runs == p { // else the next process has begun with the file as it was
+				f.in[p.host.n] ^= 1
+				f.w.note("other folder", uint64(p.host.n), uint64(f.in[p.host.n]))
+			}
+			f.w.mu.Unlock()
+			return f.config(p, used)
+		})
+	}
+	return u
+}
+
+// config is that of a process with the folder of its host.
+func (f *numbers) config(p *process, used *idsource.UsedTimes) snowflake.Config {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.began[p.host.n] = time.Now()
+	c := f.cfg
+	c.Worker, c.Clock, c.Fences, c.UsedTimes = uint64(p.host.n), p.clock(), disk{p, f.folder(p.host.n)}, used
+	return c
 }
 
 // fenced says what is wrong with the time of an id that is given now. The caller holds mu.
 func (f *numbers) fenced(p *process, id snowflake.Parts) string {
-	if d := f.folders[p.host.n]; id.Time >= d.fence {
+	n := p.host.n
+	if p.life > f.life[n] {
+		f.life[n], f.before[n] = p.life, max(f.before[n], f.last[n])
+	}
+	if p.life == f.life[n] {
+		f.last[n] = max(f.last[n], id.Time)
+		if id.Time <= f.before[n] {
+			return "an earlier process gave ids of that time"
+		}
+	}
+	if d := f.folder(n); id.Time >= d.fence {
 		return "the fence on the disk is below"
 	}
 	return ""
@@ -160,9 +199,10 @@ func (f *numbers) fenced(p *process, id snowflake.Parts) string {
 
 // apply implements fleet.
 func (f *numbers) apply(x fault) bool {
-	w, d, h := f.w, f.folders[x.host], f.w.hosts[x.host]
+	w, h := f.w, f.w.hosts[x.host]
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	d := f.folder(x.host)
 	wait := x.lasts
 	switch x.what {
 	case "slow":
@@ -179,6 +219,17 @@ func (f *numbers) apply(x fault) bool {
 	case "restore": // ids may be so far ahead of the clock: whoever puts a folder back waits that long
 		d.back(time.Now().Add(-time.Duration(x.size)))
 		wait += f.cfg.Lead + f.cfg.MaxAhead
+	case "folder":
+		f.in[x.host] ^= 1
+		if f.folder(x.host).fence > 0 { // it was there: likewise
+			wait += f.cfg.Lead + f.cfg.MaxAhead
+		}
+	case "reload":
+		if p := h.runs; p != nil && p.remake != nil {
+			go p.remake()
+		}
+		h.hurry(x.lasts)
+		return true
 	case "lost":
 		if time.Since(f.began[x.host]) < 2*f.cfg.Lead || h.runs == nil {
 			return true
@@ -192,6 +243,7 @@ func (f *numbers) apply(x fault) bool {
 		h.runs.kill()
 	}
 	d.life++
+	h.rests = time.Now().Add(wait)
 	h.startIn(wait)
 	return true
 }
@@ -200,7 +252,7 @@ func (f *numbers) apply(x fault) bool {
 func (f *numbers) heal() {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	for _, d := range f.folders {
+	for _, d := range slices.Concat(f.folders[:]...) {
 		d.slow, d.down = 0, false
 	}
 }

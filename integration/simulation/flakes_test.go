@@ -18,14 +18,16 @@ type flakes struct {
 	fixed  bool                                        // the number stays the same for life
 	past   uint64                                      // what Advance was told
 	last   uint64
+
+	remakes chan struct{} // of one at a time
 }
 
-func newFlakes(p *process, c snowflake.Config, l snowflake.Layout, wrong func(*process, snowflake.Parts) string) program {
+func newFlakes(p *process, c snowflake.Config, l snowflake.Layout, wrong func(*process, snowflake.Parts) string) *flakes {
 	s, err := snowflake.New(c)
 	if err != nil {
 		panic(err)
 	}
-	return &flakes{p: p, s: s, layout: l, wrong: wrong, fixed: c.Pool == nil}
+	return &flakes{p: p, s: s, layout: l, wrong: wrong, fixed: c.Pool == nil, remakes: make(chan struct{}, 1)}
 }
 
 // use implements program.
@@ -42,8 +44,11 @@ func (u *flakes) use(r *rand.Rand) bool {
 		u.advance(ctx, r)
 	}
 	ids := make([]uint64, n)
-	err := u.s.Fill(ctx, ids, 1)
+	err := u.source().Fill(ctx, ids, 1)
 	u.p.step()
+	if errors.Is(err, idsource.Closed) { // the source in its place is next
+		return false
+	}
 	if err != nil {
 		if errors.Is(err, idsource.Behind) || errors.Is(err, idsource.Exhausted) || errors.Is(err, idsource.BadConfig) {
 			u.p.host.w.violation("host %d: %v", u.p.host.n, err)
@@ -79,13 +84,38 @@ func (u *flakes) advance(ctx context.Context, r *rand.Rand) {
 	}
 	unit := uint64(1) << (u.layout.Worker + u.layout.Datacenter + u.layout.Sequence)
 	id := u.last + uint64(r.IntN(2000))*unit
-	if u.s.Advance(ctx, id) == nil {
+	if u.source().Advance(ctx, id) == nil {
 		u.p.step()
 		u.past = max(u.past, id)
 	}
 }
 
+// source is the Snowflake in force.
+func (u *flakes) source() *snowflake.Snowflake {
+	u.p.host.w.mu.Lock()
+	defer u.p.host.w.mu.Unlock()
+	return u.s
+}
+
+// remake has another Snowflake take the place of the one in force, as a reload does: that is closed first.
+func (u *flakes) remake(config func() snowflake.Config) {
+	u.remakes <- struct{}{}
+	defer func() { <-u.remakes }()
+	u.p.step()
+	_ = u.source().Close(context.Background())
+	u.p.step()
+	s, err := snowflake.New(config())
+	if err != nil {
+		panic(err)
+	}
+	u.p.host.w.mu.Lock()
+	defer u.p.host.w.mu.Unlock()
+	u.s = s
+}
+
 // close implements program.
 func (u *flakes) close() {
+	u.remakes <- struct{}{}
+	defer func() { <-u.remakes }()
 	_ = u.s.Close(context.Background()) // a number that was not given back is taken again later
 }

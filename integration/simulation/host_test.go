@@ -21,6 +21,7 @@ type host struct {
 	drift float64       // of the monotonic clock, which the wall clock goes with
 	stood time.Duration // for so long the monotonic clock did not go
 	lives int
+	rests time.Time // no process starts before
 }
 
 // process is one life of a program. Its goroutines run real code; each call of theirs that leaves
@@ -42,6 +43,7 @@ type process struct {
 	worked  time.Time            // when ids came last
 	reload  func(*config.Config) // not nil: has it take another configuration
 	upgrade func()               // not nil: has a successor take its place
+	remake  func()               // not nil: has its source be made anew, with the folder of its host
 	quit    chan struct{}        // closed when it is to end, or dead
 	gone    chan struct{}        // closed when nothing of it is left
 }
@@ -50,7 +52,7 @@ type process struct {
 func (h *host) start() {
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
-	if h.runs != nil || h.w.closing {
+	if h.runs != nil || h.w.closing || time.Now().Before(h.rests) {
 		return
 	}
 	h.lives++

@@ -54,6 +54,8 @@ var kinds = []*kind{
 		draw: slices.Concat(processFaults, diskFaults, []draw{
 			{what: "restore", weight: 8, lasts: span(time.Second, time.Minute), size: number(int64(time.Second), int64(time.Hour))},
 			{what: "lost", weight: 8},
+			{what: "folder", weight: 8, lasts: span(time.Millisecond, time.Second)},
+			{what: "reload", weight: 16, lasts: span(time.Second, time.Minute)},
 		}),
 	},
 	lossyPool("redis-lossy", scripted), lossyPool("mysql-lossy", tabled), lossyPool("etcd-lossy", clockless),
