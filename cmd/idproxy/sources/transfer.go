@@ -429,7 +429,7 @@ func (t *transferring) undo(ctx context.Context) error {
 		if err == nil {
 			err = t.reopen(ctx, one, next)
 		}
-		if err != nil {
+		if err != nil && one.sealing {
 			err = fmt.Errorf("series %s stays sealed in %s: %w; idproxy source set opens it, above every id in use", one.from.key, one.from.store.Place, err)
 		}
 		return err
