@@ -93,8 +93,8 @@ func (p *PerTable) Series(schema, table string) (idsource.Series, error) {
 	return s, nil
 }
 
-// Start has each series of a source that gave no id yet begin at next or above, in this process and, where the table is new
-// to the store, in all. The error is that of the store.
+// Start has each series of a source that gave no id yet begin at next or above. The template is moved up, too, so that tables
+// that are new begin there in all processes. The error is that of the store.
 func (p *PerTable) Start(ctx context.Context, next uint64) error {
 	p.cfg.Start = max(p.cfg.Start, next)
 	err := p.cfg.Store.Advance(ctx, p.cfg.Key, next)

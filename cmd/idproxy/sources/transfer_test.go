@@ -81,21 +81,68 @@ rules: [{table: "shop.*", column: id, source: ids}]
 	s := assert.Of(Open(cfg("a", was), Options{
 		Logger:  slog.New(slog.DiscardHandler),
 		Fetched: func(string, time.Duration) {},
-		Store: func(c *config.Store, _ *slog.Logger) (store.Store, error) {
-			of := map[string]*file.Store{"a": m.a, "b": m.b}[c.Name]
-			one := watched{of, func(what, key string, next uint64) error {
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				return m.asked(c.Name, what, key, next)
-			}}
-			return store.Store{Segments: one, Keys: of, Place: c.Name, Places: []string{c.Name}, Close: func() error { return nil }}, nil
-		},
+		Store:   func(c *config.Store, _ *slog.Logger) (store.Store, error) { return m.store(c.Name), nil },
 	})).Must(t)
 	defer s.Close() //nolint:errcheck // the test is over
 	s.Inherit(m.given)
 	left, err := s.Reload(t.Context(), cfg("b", is))
 	_ = left.Close()
 	return err
+}
+
+// store is one of the stores, watched.
+func (m *moving) store(name string) store.Store {
+	of := map[string]*file.Store{"a": m.a, "b": m.b}[name]
+	one := watched{of, func(what, key string, next uint64) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.asked(name, what, key, next)
+	}}
+	return store.Store{Segments: one, Keys: of, Place: name, Places: []string{name}, Close: func() error { return nil }}
+}
+
+// TestFollowsTemplate: while another process moves a template, this one seals no series of a table, and opens none.
+func TestFollowsTemplate(t *testing.T) {
+	m := newMoving(t, map[string]uint64{eachTable: 0, "shop.a": 100})
+	assert.Of(m.a.Seal(t.Context(), eachTable, math.MaxUint64, idsource.NewSeal())).Must(t)
+	m.asked = func(store, what, key string, _ uint64) error {
+		if key == "shop.a" {
+			t.Errorf("%s of %s in store %s", what, key, store)
+		}
+		return nil
+	}
+	assert.MustTrue(t, m.reload(t, eachTable, eachTable) != nil, "the reload fails")
+}
+
+// TestUndoOfTwo: two series become one, and another process takes ids of that before the second opening is known. Both go on
+// above those ids.
+func TestUndoOfTwo(t *testing.T) {
+	m := newMoving(t, map[string]uint64{"one": 100, "two": 500})
+	opened, hi := 0, uint64(0)
+	m.asked = func(store, what, key string, next uint64) (err error) {
+		if store != "b" || what != "Open" {
+			return nil
+		}
+		if opened++; opened != 2 {
+			return nil
+		}
+		assert.Must(t, m.b.Open(t.Context(), key, next, 0))
+		_, hi, err = m.b.Reserve(t.Context(), idsource.Ask{Key: key, Count: 10, Last: math.MaxInt64})
+		return errors.Join(errors.New("no answer"), err)
+	}
+	moves := transferring{
+		given:  func(row) uint64 { return 0 },
+		moveOn: func(string, string, uint64) error { return nil },
+		log:    slog.New(slog.DiscardHandler),
+	}
+	to := row{m.store("b"), "both"}
+	list := []transfer{{from: row{m.store("a"), "one"}, to: to, seals: true}, {from: row{m.store("a"), "two"}, to: to, seals: true}}
+	assert.MustTrue(t, moves.all(t.Context(), list) != nil, "the second move fails")
+	assert.Must(t, moves.undo(t.Context()))
+	for _, key := range []string{"one", "two"} {
+		at := m.at(t, m.a, key)
+		assert.True(t, at.Sealed == 0 && at.Next >= hi, "%s is at %+v, and ids below %d were given", key, at, hi)
+	}
 }
 
 // TestUndoOfOthersMove: another process seals the series while this one does, and this one is not answered. What the other
