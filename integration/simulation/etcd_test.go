@@ -171,15 +171,25 @@ func said(ctx context.Context, err error) error {
 	return nil
 }
 
+// aboutTxn names the first key that a transaction writes.
+func aboutTxn(in *etcdserverpb.TxnRequest) string {
+	for _, one := range in.Success {
+		if put := one.GetRequestPut(); put != nil {
+			return "txn " + string(put.Key)
+		}
+	}
+	return "txn"
+}
+
 // Txn implements etcdserverpb.KVClient.
 func (m member) Txn(ctx context.Context, in *etcdserverpb.TxnRequest, _ ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
-	out, err := call(ctx, m.p, m.node, errRefused, func() (*etcdserverpb.TxnResponse, error) { return m.c.txn(m.p, in) })
+	out, err := callAbout(ctx, m.p, aboutTxn(in), m.node, errRefused, func() (*etcdserverpb.TxnResponse, error) { return m.c.txn(m.p, in) })
 	return out, said(ctx, err)
 }
 
 // Range implements etcdserverpb.KVClient.
 func (m member) Range(ctx context.Context, in *etcdserverpb.RangeRequest, _ ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
-	out, err := call(ctx, m.p, m.node, errRefused, func() (*etcdserverpb.RangeResponse, error) {
+	out, err := callAbout(ctx, m.p, "range "+string(in.Key), m.node, errRefused, func() (*etcdserverpb.RangeResponse, error) {
 		m.c.w.mu.Lock()
 		defer m.c.w.mu.Unlock()
 		return m.c.get(in), nil

@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -29,8 +31,9 @@ type host struct {
 type process struct {
 	host *host
 	life int
-	net  *rand.Rand // what becomes of its messages
-	of   *rand.Rand // what its client does
+	net  *rand.Rand            // what becomes of its messages
+	of   *rand.Rand            // what its client does
+	each map[string]*rand.Rand // not nil: of messages that are sent at the same moment, by what they are about
 
 	dead    bool
 	stopped chan struct{} // not nil: closed when it goes on
@@ -65,6 +68,22 @@ func (h *host) start() {
 	h.w.lived = append(h.w.lived, p)
 	h.w.note("start", uint64(h.n), uint64(h.lives))
 	go p.main()
+}
+
+// chance is what becomes of the messages that are about one thing. The scheduler says in which order others are sent at the
+// same moment.
+func (p *process) chance(about string) *rand.Rand {
+	if p.each == nil {
+		return p.net
+	}
+	p.host.w.mu.Lock()
+	defer p.host.w.mu.Unlock()
+	if p.each[about] == nil {
+		h := fnv.New64a()
+		_, _ = fmt.Fprint(h, p.host.n, p.life, about)
+		p.each[about] = p.host.w.chance(h.Sum64())
+	}
+	return p.each[about]
 }
 
 // startIn starts a process later, and no two hosts at one moment.

@@ -121,6 +121,7 @@ func (f *moves) options(p *process) sources.Options {
 
 // start implements fleet.
 func (f *moves) start(p *process) program {
+	p.each = map[string]*rand.Rand{}
 	f.w.mu.Lock()
 	f.moveUp()
 	cfg := f.files[f.on[p.host.n]]

@@ -44,11 +44,11 @@ type fate struct {
 	breaks    bool // the loss is noticed, as an error; else nothing comes
 }
 
-func (p *process) fate() (f fate) {
+func (p *process) fate(r *rand.Rand) (f fate) {
 	w := p.host.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.fateOver(p.host.link, p.net)
+	return w.fateOver(p.host.link, r)
 }
 
 // fateOver is what becomes of a message that goes over a link. The caller holds mu.
@@ -87,9 +87,15 @@ func pause(ctx context.Context, d time.Duration) error {
 // call sends a request to a server, which does it when it hears it. do is one step there: what it
 // changes it changes at once. unsent is the error of a request of which nothing was sent.
 func call[T any](ctx context.Context, p *process, to func() *node, unsent error, do func() (T, error)) (answer T, err error) {
+	return callAbout(ctx, p, "", to, unsent, do)
+}
+
+// callAbout is call with a name of what the request is about: those about one thing come one after the other.
+func callAbout[T any](ctx context.Context, p *process, about string, to func() *node, unsent error, do func() (T, error)) (answer T, err error) {
+	r := p.chance(about)
 	p.send()
 	defer p.step()
-	f := p.fate()
+	f := p.fate(r)
 	switch {
 	case f.refused:
 		return answer, errors.Join(pause(ctx, f.out), unsent)
@@ -97,11 +103,11 @@ func call[T any](ctx context.Context, p *process, to func() *node, unsent error,
 		return answer, p.silence(ctx, f)
 	}
 	heard := func() { // nobody waits for the answer
-		if down, _, _ := to().state(p.net); !down {
+		if down, _, _ := to().state(r); !down {
 			_, _ = do()
 		}
 	}
-	_, life, _ := to().state(p.net)
+	_, life, _ := to().state(r)
 	if f.again > 0 {
 		time.AfterFunc(f.out+f.again, heard)
 	}
@@ -110,7 +116,7 @@ func call[T any](ctx context.Context, p *process, to func() *node, unsent error,
 		time.AfterFunc(f.out-time.Since(sent), heard) // it arrives all the same
 		return answer, err
 	}
-	down, now, busy := to().state(p.net)
+	down, now, busy := to().state(r)
 	switch {
 	case down:
 		return answer, errors.Join(pause(ctx, f.back), unsent)
@@ -121,7 +127,7 @@ func call[T any](ctx context.Context, p *process, to func() *node, unsent error,
 	if err := pause(ctx, f.back+busy); err != nil {
 		return answer, err
 	}
-	if _, now, _ := to().state(p.net); now != life {
+	if _, now, _ := to().state(r); now != life {
 		return answer, errLost
 	}
 	if f.cut {

@@ -69,6 +69,7 @@ const lineToken = "secret"
 
 // start implements fleet, in the order in which idproxy does it.
 func (f *orders) start(p *process) program {
+	p.each = map[string]*rand.Rand{}
 	l := f.lines.open(p)
 	store := newEtcd(p, f.cluster)
 	e := order.NewElection(order.ElectionConfig{Register: store.Register(), Addr: l.Addr().String(), Clock: reading(p, p.host.mono)})

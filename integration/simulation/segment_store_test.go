@@ -189,7 +189,7 @@ func (c *client) node() *node { return &c.s.node }
 
 // Reserve implements idsource.SegmentStore.
 func (c *client) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, err error) {
-	g, err := call(ctx, c.p, c.node, errRefused, func() (grant, error) { return c.s.reserve(c.p, a) })
+	g, err := callAbout(ctx, c.p, a.Key, c.node, errRefused, func() (grant, error) { return c.s.reserve(c.p, a) })
 	if err == nil {
 		c.p.host.w.mu.Lock()
 		c.held = append(c.held[max(0, len(c.held)-64):], g)
@@ -201,28 +201,28 @@ func (c *client) Reserve(ctx context.Context, a idsource.Ask) (lo, hi uint64, er
 
 // Position implements idsource.SegmentStore.
 func (c *client) Position(ctx context.Context, name string) (idsource.Position, error) {
-	return call(ctx, c.p, c.node, errRefused, func() (idsource.Position, error) { return c.s.position(name) })
+	return callAbout(ctx, c.p, name, c.node, errRefused, func() (idsource.Position, error) { return c.s.position(name) })
 }
 
 // Advance implements idsource.SegmentStore.
 func (c *client) Advance(ctx context.Context, name string, next uint64) error {
-	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.advance(name, next) })
+	_, err := callAbout(ctx, c.p, name, c.node, errRefused, func() (bool, error) { return c.s.advance(name, next) })
 	return err
 }
 
 // Open implements idsource.SegmentStore.
 func (c *client) Open(ctx context.Context, name string, next uint64, seal idsource.Seal) error {
-	_, err := call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.open(name, next, seal) })
+	_, err := callAbout(ctx, c.p, name, c.node, errRefused, func() (bool, error) { return c.s.open(name, next, seal) })
 	return err
 }
 
 // Seal implements idsource.SegmentStore.
 func (c *client) Seal(ctx context.Context, name string, below uint64, seal idsource.Seal) (idsource.Position, error) {
-	return call(ctx, c.p, c.node, errRefused, func() (idsource.Position, error) { return c.s.seal(name, below, seal) })
+	return callAbout(ctx, c.p, name, c.node, errRefused, func() (idsource.Position, error) { return c.s.seal(name, below, seal) })
 }
 
 // GiveBack implements idsource.SegmentStore.
 func (c *client) GiveBack(ctx context.Context, name string, lo, hi uint64) (bool, error) {
 	var done bool
-	return call(ctx, c.p, c.node, errRefused, func() (bool, error) { return c.s.giveBack(c.p, name, lo, hi, &done) })
+	return callAbout(ctx, c.p, name, c.node, errRefused, func() (bool, error) { return c.s.giveBack(c.p, name, lo, hi, &done) })
 }

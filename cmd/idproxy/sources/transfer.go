@@ -422,7 +422,7 @@ func (t *transferring) undo(ctx context.Context) error {
 	return atOnce(len(t.steps), func(i int) error {
 		one, next, err := t.steps[i], uint64(0), error(nil)
 		for k, other := range t.steps {
-			if other.from.is(one.from) {
+			if other.from.is(one.from) || other.to.is(one.to) {
 				next, err = max(next, withdrawn[k]), errors.Join(err, failed[k])
 			}
 		}
@@ -454,10 +454,34 @@ func (t *transferring) withdraw(ctx context.Context, one *step) (next uint64, er
 	if err == nil && at.Sealed != t.by {
 		err = fmt.Errorf("another process moved it on from %s meanwhile", one.to.store.Place)
 	}
+	if err == nil && segment.IsTemplate(one.to.key) {
+		err = t.begun(ctx, one)
+	}
 	if at.Unset {
 		return 0, err
 	}
 	return at.Next, err
+}
+
+// begun refuses a template with the series of a table that began since the template was opened.
+func (t *transferring) begun(ctx context.Context, of *step) error {
+	known := slices.Clone(t.named)
+	for _, one := range t.steps {
+		known = append(known, one.to)
+	}
+	there, err := of.to.store.Keys.Keys(ctx)
+	made := segment.OfTemplate(of.to.key)
+	for _, key := range there {
+		r := row{of.to.store, key}
+		if err != nil || !made(key) || slices.ContainsFunc(known, r.is) {
+			continue
+		}
+		var at idsource.Position
+		if at, err = r.store.Segments.Position(ctx, key); err == nil && at.Sealed == 0 {
+			err = fmt.Errorf("another process began with key %s of %s meanwhile", key, of.to.store.Place)
+		}
+	}
+	return err
 }
 
 // reopen opens the row before at next or above.

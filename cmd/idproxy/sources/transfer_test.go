@@ -172,6 +172,52 @@ func (m *moving) lostOnce(t *testing.T) {
 	}
 }
 
+// TestUndoOfMovedOn: the series of tables become one, and before that is done another process has followed and moves it on. The
+// template stays sealed, too: tables begin in the other place.
+func TestUndoOfMovedOn(t *testing.T) {
+	m, opened := newMoving(t, map[string]uint64{eachTable: 0, "shop.a": 100, "shop.b": 900}), 0
+	m.asked = func(store, what, key string, next uint64) (err error) {
+		if store != "b" || what != "Open" {
+			return nil
+		}
+		if opened++; opened == 1 {
+			err = m.b.Open(t.Context(), key, next, 0)
+			_, sealing := m.b.Seal(t.Context(), key, math.MaxUint64, idsource.NewSeal())
+			err = errors.Join(err, sealing)
+		}
+		return err
+	}
+	err := m.reload(t, eachTable, "order_id")
+	assert.True(t, err != nil && strings.Contains(err.Error(), eachTable+" stays sealed"), "the reload: %v", err)
+	for _, key := range []string{eachTable, "shop.a", "shop.b"} {
+		assert.True(t, m.at(t, m.a, key).Sealed != 0, "%s is open", key)
+	}
+}
+
+// TestUndoOfBegunTables: the answer of the last opening, that of a template, is lost, and another process begins with a table
+// there. The template before, or the one series, stays sealed.
+func TestUndoOfBegunTables(t *testing.T) {
+	for was, stand := range map[string]map[string]uint64{eachTable: {eachTable: 0, "shop.a": 100}, "order_id": {"order_id": 100}} {
+		t.Run(was, func(t *testing.T) {
+			m := newMoving(t, stand)
+			m.asked = func(store, what, key string, next uint64) error {
+				if store != "b" || what != "Open" || key != eachTable || m.at(t, m.b, "shop.c").Next != 0 {
+					return nil
+				}
+				err := m.b.Open(t.Context(), key, next, m.at(t, m.b, key).Sealed)
+				other := assert.Of(segment.NewPerTable(segment.Config{Name: "ids", Store: m.b, Keys: m.b.Keys, Key: eachTable, Step: 10, MaxStep: 10})).Must(t)
+				series := assert.Of(other.Series("shop", "c")).Must(t)
+				err = errors.Join(err, series.Admit(t.Context(), "shop.c.id", 0), series.Fill(t.Context(), make([]uint64, 1), 1))
+				return errors.Join(errors.New("no answer"), err)
+			}
+			err := m.reload(t, was, eachTable)
+			assert.True(t, err != nil && strings.Contains(err.Error(), "stays sealed"), "the reload: %v", err)
+			assert.True(t, m.at(t, m.b, "shop.c").Next > 1, "another process began with a table")
+			assert.True(t, m.at(t, m.a, was).Sealed != 0, "it is open")
+		})
+	}
+}
+
 // TestUndoOfUnused: a series of which nobody said where it begins is so again.
 func TestUndoOfUnused(t *testing.T) {
 	m := newMoving(t, map[string]uint64{"order_id": 0})
