@@ -379,6 +379,9 @@ func (f *moves) empty(x fault) {
 	time.AfterFunc(x.lasts-time.Nanosecond, func() {
 		f.w.mu.Lock()
 		defer f.w.mu.Unlock()
+		if f.w.healed { // processes run
+			return
+		}
 		clear(s.keys)
 		s.past = nil
 		f.w.note("emptied")
