@@ -59,6 +59,13 @@ var kinds = []*kind{
 		}),
 	},
 	lossyPool("redis-lossy", scripted), lossyPool("mysql-lossy", tabled), lossyPool("etcd-lossy", clockless),
+	{
+		name: "redis-file", weight: 1, make: func(w *world, p *plan) fleet { return newPools(w, p, pools{safe: true, old: true}) },
+		beats: renewals, long: 400, think: 2, count: 60,
+		draw: slices.Concat(processFaults, linkFaults, []draw{
+			{what: "file back", weight: 40, lasts: span(1001*time.Millisecond, 8*time.Second), size: number(int64(time.Millisecond), int64(time.Second))},
+		}),
+	},
 	losingPool("redis-crash", scripted, draw{what: "crash", lasts: beatSpan(4)}, draw{what: "hidden", size: number(1, int64(lease.Loss))}),
 	losingPool("redis-replica", scripted, draw{what: "replica", size: number(1, int64(10*time.Minute))}),
 	losingPool("redis-restore", scripted, draw{what: "old dump", lasts: beatSpan(3), size: number(1, int64(time.Hour))}, draw{what: "emptied", lasts: beatSpan(4)}),

@@ -1,12 +1,17 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"idproxy/idsource"
@@ -33,8 +38,9 @@ type pools struct {
 	layout  snowflake.Layout
 	shape   string
 	numbers uint64
-	few     bool // there are fewer numbers than processes
-	files   bool
+	few     bool     // there are fewer numbers than processes
+	files   bool     // some hosts have a file of their number
+	old     bool     // all have, and old ones come back
 	waits   *ambush  // nil: none
 	current *records // the server
 	before  *records // one that was replaced and answers still, for those in late
@@ -50,6 +56,7 @@ func newPools(w *world, p *plan, of pools) *pools {
 	f := &of
 	f.w, f.tenures = w, map[uint64][]tenure{}
 	f.numbers, f.files = []uint64{20, 40, 200}[r.IntN(3)], r.IntN(2) == 0
+	f.files = f.files || f.old
 	if f.few {
 		f.numbers = uint64(len(w.hosts)) - 1
 	}
@@ -100,8 +107,8 @@ func (f *pools) start(p *process) program {
 		store = lease.FromTable(t)
 	}
 	c := lease.Config{Pool: key, Store: store, Rules: f.rules, Label: fmt.Sprint(n), Clock: reading(p, p.host.mono), Logger: slog.New(slog.DiscardHandler)}
-	if f.files && n%2 == 0 {
-		c.Dir = filepath.Join(p.host.dir, c.Label)
+	if f.files && n%2 == 0 || f.old {
+		c.Dir = filepath.Dir(f.file(n))
 	}
 	k, err := lease.New(c)
 	if err != nil {
@@ -110,6 +117,58 @@ func (f *pools) start(p *process) program {
 	s := f.cfg
 	s.Pool, s.Clock = keeper{k, p}, p.clock()
 	return newFlakes(p, s, f.layout, f.fenced)
+}
+
+// file is that of a host's number.
+func (f *pools) file(host int) string {
+	return filepath.Join(f.w.hosts[host].dir, fmt.Sprint(host), key+"-0.lease")
+}
+
+// fileBack has a host's file be what it is now, later, when its process was killed. The clock of files is real, and little of
+// its time has passed then: what comes back says that it was written before as much as has passed here. The caller holds mu.
+func (f *pools) fileBack(h *host, x fault) {
+	text, err := os.ReadFile(f.file(h.n))
+	if err != nil || len(text) == 0 {
+		return
+	}
+	_, line, _ := bytes.Cut(bytes.TrimSpace(text), []byte{' '})
+	var saved map[string]json.RawMessage
+	if err := json.Unmarshal(line, &saved); err != nil {
+		panic(err)
+	}
+	wrote, err := strconv.ParseInt(string(saved["Wrote"]), 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	saved["Wrote"] = strconv.AppendInt(nil, wrote-int64(x.lasts), 10)
+	if line, err = json.Marshal(saved); err != nil {
+		panic(err)
+	}
+	text = fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(line, crc32.MakeTable(crc32.Castagnoli)), line)
+	time.AfterFunc(x.lasts, func() {
+		f.w.mu.Lock()
+		defer f.w.mu.Unlock()
+		if h.runs == nil || f.w.healed {
+			return
+		}
+		h.runs.kill()
+		time.AfterFunc(time.Microsecond, func() { // nothing of it is left then
+			if err := writeInPlace(f.file(h.n), text); err != nil {
+				panic(err)
+			}
+		})
+		h.startIn(time.Duration(x.size))
+	})
+}
+
+// writeInPlace leaves a file the one that it is.
+func writeInPlace(name string, text []byte) error {
+	at, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
+	if err == nil {
+		_, err = at.Write(text)
+		err = errors.Join(err, at.Close())
+	}
+	return err
 }
 
 // keeper is a lease.Keeper between whose calls of its tenant a process can end.
@@ -220,10 +279,12 @@ func (f *pools) apply(x fault) bool {
 		if p != nil {
 			p.kill()
 		}
-		if err := os.RemoveAll(filepath.Join(h.dir, fmt.Sprint(x.host))); err != nil { // what is there counts no more
+		if err := os.RemoveAll(filepath.Dir(f.file(x.host))); err != nil { // what is there counts no more
 			panic(err)
 		}
 		h.startIn(x.lasts)
+	case "file back":
+		f.fileBack(h, x)
 	case "end unheard": // what it says is heard, and has no answer; the next process hears none either
 		h.link = link{until: time.Now().Add(x.lasts), how: badness{cut: 1}}
 		if p != nil {
