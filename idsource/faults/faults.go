@@ -12,13 +12,14 @@ import (
 )
 
 // Variable names the file that a test writes faults into. It is mapped, so that what is written is
-// in force at once. It has five numbers of eight bytes in the host's order: nanoseconds to add to
+// in force at once. It has six numbers of eight bytes in the host's order: nanoseconds to add to
 // the wall clock, nanoseconds to add to the monotonic clock, whether stores of worker numbers keep
-// no fence (not 0), whether a series begins above the column of its first INSERT alone (not 0), and
-// whether a process takes no turns with the one whose place it takes (not 0).
+// no fence (not 0), whether a series begins above the column of its first INSERT alone (not 0),
+// whether a process takes no turns with the one whose place it takes (not 0), and whether a series
+// that goes on elsewhere is left open where it was (not 0).
 const Variable = "IDPROXY_FAULTS"
 
-const numbers = 5
+const numbers = 6
 
 var file = open(os.Getenv(Variable))
 
@@ -52,3 +53,6 @@ func NoBegin() bool { return atomic.LoadInt64(&file[3]) != 0 }
 
 // NoShare says that a process takes no turns with its predecessor or successor.
 func NoShare() bool { return atomic.LoadInt64(&file[4]) != 0 }
+
+// NoSeal says that a series which goes on in another place stays open in the one before.
+func NoSeal() bool { return atomic.LoadInt64(&file[5]) != 0 }

@@ -16,11 +16,18 @@ import (
 	"idproxy/integration/harness"
 )
 
-// TestChaosWithoutFence is TestChaos with the fence left out: the control that shows that
-// duplicates are seen.
-func TestChaosWithoutFence(t *testing.T) {
-	r, done := chaos(t, uint64(time.Now().UnixNano()), time.Minute, (*harness.Faults).NoFence)
-	assert.True(t, r.twice != 0, "without the fence none of %d ids came twice; what was done:\n%s", r.ids, done)
+// TestChaosWithout is TestChaos with a guard left out: the control that shows that duplicates are seen.
+func TestChaosWithout(t *testing.T) {
+	for source, without := range map[string]func(*harness.Faults){
+		"leased_id": (*harness.Faults).NoFence,
+		"moving_id": (*harness.Faults).NoBegin,
+		"main_id":   (*harness.Faults).NoSeal,
+	} {
+		t.Run(source, func(t *testing.T) {
+			r, done := chaos(t, uint64(time.Now().UnixNano()), time.Minute, without)
+			assert.True(t, r.twice != 0, "without its guard none of %d ids came twice; what was done:\n%s", r.ids, done)
+		})
+	}
 }
 
 const clockConfiguration = `

@@ -35,6 +35,7 @@ type nemesis struct {
 	following bool          // the other Redis follows the master
 	starting  map[string]chan error
 	stopped   [members]int // how often each of etcd is
+	untold    int          // processes that have yet to take the newest configuration
 }
 
 // due is something to do, later.
@@ -127,6 +128,8 @@ func (n *nemesis) harm() {
 		n.redisClocks()
 	case r < 79 && n.redisUp:
 		n.dump()
+	case r < 86:
+		n.change()
 	default:
 		n.network(one)
 	}

@@ -24,14 +24,16 @@ type node struct {
 	faults  *harness.Faults
 	mono    time.Duration     // by which its monotonic clock is ahead for good
 	lost    time.Time         // when it last had nothing to compare a clock with: at its start, and behind a sleep
+	began   time.Time         // when it was started
 	relays  map[string]*relay // by store
 	proc    *process.Process
 }
 
 // sqlSocket and idsSocket are where it listens.
-func (n *node) sqlSocket() string { return filepath.Join(n.dir, "sql") }
-func (n *node) idsSocket() string { return filepath.Join(n.dir, "ids") }
-func (n *node) config() string    { return filepath.Join(n.dir, "idproxy.yaml") }
+func (n *node) sqlSocket() string   { return filepath.Join(n.dir, "sql") }
+func (n *node) idsSocket() string   { return filepath.Join(n.dir, "ids") }
+func (n *node) otherSocket() string { return filepath.Join(n.dir, "other") }
+func (n *node) config() string      { return filepath.Join(n.dir, "idproxy.yaml") }
 
 func newNode(t testing.TB, number uint8, stores map[string]string) *node {
 	t.Helper()
@@ -63,7 +65,7 @@ func (n *node) configure(t testing.TB, text string) {
 
 func (n *node) start(t testing.TB) {
 	t.Helper()
-	n.lost = time.Now()
+	n.lost, n.began = time.Now(), time.Now()
 	spec := process.Spec{Path: n.program, Args: []string{"serve", "--config", n.config()}, Dir: n.dir, Env: []string{n.faults.Env()}, Log: filepath.Join(n.dir, "log")}
 	n.proc = assert.Of(process.Start(spec)).Must(t)
 }

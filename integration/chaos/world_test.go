@@ -29,7 +29,9 @@ const (
 // configuration is a process's: names with a $ are its folder's sockets, its number, and the
 // addresses of stores as it sees them.
 const configuration = `
-listeners: [{listen: "unix:$sql", upstream: "$rows", account: {user: app, password: app}}]
+listeners:
+  - {name: app, listen: "unix:$sql", upstream: "$rows", account: {user: app, password: app}}
+  - {name: other, listen: "unix:$other_sql", upstream: "$other_rows", account: {user: app, password: app}}
 stores:
   main:    {mysql: {dsn: "app:app@tcp($main)/ids"}}
   tickets: {mysql: {dsns: ["app:app@tcp($first)/tickets", "app:app@tcp($second)/tickets"]}}
@@ -38,8 +40,9 @@ stores:
   moved:   {redis: {addrs: ["$moved"]}}
   own:     {file: {dir: ./own}}
 sources:
-  main_id:   {segment: {store: main, max_step: 100000}}
+  main_id:   {segment: {store: $place, key: $key, step: $step, max_step: 100000}}
   small_id:  {segment: {store: main, step: 10, max_step: 10}}
+  moving_id: {segment: {store: main, step: 10, max_step: 10, key: "{schema}.{table}"}}
   ticket_id: {segment: {store: tickets, max_step: 100000}}
   raft_id:   {segment: {store: raft, max_step: 100000}}
   leased_id: {snowflake: {workers: leases, sequence: zero, max_ahead: 200ms, lease: {heartbeat: 200ms, reclaim: 5s}}}
@@ -49,9 +52,10 @@ sources:
   start_id:  {snowflake: {workers: raft, disposable: true, layout: 31s/20/12, lease: {heartbeat: 200ms, reclaim: 8s}}}
   fixed_id:  {snowflake: {worker: $number, store: own, sequence: zero}}
 rules:
-  - {table: app.main, column: id, source: main_id}
-  - {table: app.leased, column: id, source: leased_id}
-  - {table: app.small, column: id, source: small_id}
+  - {table: app.main, column: id, source: main_id, listeners: [app]}
+  - {table: app.leased, column: id, source: leased_id, listeners: [app]}
+  - {table: app.small, column: id, source: small_id, listeners: [app]}
+  - {table: "app.moving*", column: id, source: moving_id}
 ids: {redis: {listen: "unix:$ids"}}
 `
 
@@ -78,6 +82,8 @@ type world struct {
 	clocks      []*movedClock
 	direct      string // configuration of an administrator, whose network does not fail
 	nodes       []*node
+	place       place // of main_id
+	table       renamed
 
 	records map[string]*record // by source
 	told    tally
@@ -89,7 +95,7 @@ type world struct {
 
 func newWorld(t *testing.T, processes int) *world {
 	t.Helper()
-	w := &world{records: map[string]*record{}}
+	w := &world{records: map[string]*record{"moving_id": newRecord("moving_id", math.MaxInt64)}, place: place{"main", "main_id", 1000}}
 	w.startServers(t)
 	for _, name := range asked {
 		w.records[name] = newRecord(name, math.MaxInt64)
@@ -101,7 +107,7 @@ func newWorld(t *testing.T, processes int) *world {
 	}
 	for i := range processes {
 		n := newNode(t, uint8(i), stores)
-		n.configure(t, w.configuration(n, func(store string) string { return n.relays[store].addr }))
+		w.configure(t, n)
 		w.nodes = append(w.nodes, n)
 	}
 	w.direct = filepath.Join(t.TempDir(), "idproxy.yaml")
@@ -112,6 +118,8 @@ func newWorld(t *testing.T, processes int) *world {
 	for _, source := range segments { // no INSERT has begun them when programs ask
 		w.nodes[0].command(t, "source", "set", "--config", w.direct, source, "1")
 	}
+	w.nodes[0].command(t, "source", "create", "--config", w.direct, "small_id")
+	w.nodes[0].command(t, "source", "create", "--config", w.direct, "moving_id", "--key", "{schema}.{table}")
 	return w
 }
 
@@ -134,7 +142,8 @@ func (w *world) startServers(t *testing.T) {
 	harness.MustExec(t, harness.Open(t, w.app.Config(""), ""), "CREATE DATABASE ids", "CREATE DATABASE tickets", "CREATE DATABASE app",
 		// No unique keys: an id that comes twice shall be seen, not refused.
 		"CREATE TABLE app.main (id BIGINT, a INT, KEY (id))", "CREATE TABLE app.leased (id BIGINT, a INT, KEY (id))", "CREATE TABLE app.small (id SMALLINT, a INT, KEY (id))")
-	harness.MustExec(t, harness.Open(t, w.second.Config(""), ""), "CREATE DATABASE tickets")
+	harness.MustExec(t, harness.Open(t, w.second.Config(""), ""), "CREATE DATABASE tickets", "CREATE DATABASE app")
+	w.table.create(t, w.app, w.second)
 	w.clocks = []*movedClock{
 		{Clock: appClock, server: "app", source: "main_worker_id", pool: numbers, now: func() (time.Time, error) { return databaseTime(w.app) }},
 		{Clock: keepsClock, server: "keeps", source: "moved_id", pool: numbers, now: func() (time.Time, error) { return redisTime(w.keeps) }},
@@ -158,11 +167,28 @@ func (w *world) configuration(n *node, store func(name string) string) string {
 			return n.idsSocket()
 		case "rows":
 			return w.app.Addr
+		case "other_sql":
+			return n.otherSocket()
+		case "other_rows":
+			return w.second.Addr
+		case "place":
+			return w.place.store
+		case "key":
+			return w.place.key
+		case "step":
+			return fmt.Sprint(w.place.step)
 		case "number":
 			return fmt.Sprint(n.number)
 		}
 		return store(name)
 	})
+}
+
+// configure writes the configuration of a process.
+func (w *world) configure(t testing.TB, n *node) {
+	t.Helper()
+	text := w.configuration(n, func(store string) string { return n.relays[store].addr })
+	assert.Must(t, os.WriteFile(n.config(), []byte(text), 0o600))
 }
 
 // readdress tells the administrator where stores are.
@@ -206,13 +232,16 @@ func (w *world) begin(t testing.TB, seed uint64) {
 			wr := &writer{socket: n.sqlSocket(), table: table, told: &w.told}
 			w.writers = append(w.writers, wr)
 			own := rand.New(rand.NewPCG(random.Uint64(), 0))
-			w.load.Go(func() { wr.write(ctx, t, own) })
+			w.load.Go(func() { wr.write(ctx, own) })
+		}
+		for shard, socket := range []string{n.sqlSocket(), n.otherSocket()} {
+			w.load.Go(func() { w.table.write(ctx, socket, shard, &w.told) })
 		}
 	}
 }
 
 // mend ends all harm and waits until every process gives ids of every source again.
-func (w *world) mend(t testing.TB) {
+func (w *world) mend(t *testing.T) {
 	t.Helper()
 	for _, n := range w.nodes {
 		for name, r := range n.relays {
@@ -226,6 +255,7 @@ func (w *world) mend(t testing.TB) {
 		n.signal(t, syscall.SIGCONT)
 	}
 	w.addNumbers(t, "leased_id", numbers)
+	w.settle(t)
 	for _, c := range w.clocks {
 		c.catchUp(t)
 	}
@@ -245,7 +275,7 @@ func (w *world) mend(t testing.TB) {
 }
 
 // finish ends load and processes, and reads the tables.
-func (w *world) finish(t testing.TB) {
+func (w *world) finish(t *testing.T) {
 	t.Helper()
 	w.end()
 	w.load.Wait()
@@ -261,9 +291,10 @@ func (w *world) finish(t testing.TB) {
 			}
 		}
 	}
+	w.table.read(t, w.records["moving_id"])
 }
 
-// report says what came.
+// report says what came. Each source has given some.
 func (w *world) report(t testing.TB) (sum result) {
 	t.Helper()
 	for source, r := range w.records {
@@ -272,6 +303,7 @@ func (w *world) report(t testing.TB) (sum result) {
 		for _, pair := range f.pairs {
 			t.Logf("  %s", strings.Join(pair[:], " and "))
 		}
+		assert.True(t, f.ids > 0, "%s gave no ids", source)
 		if len(f.outside) > 0 {
 			t.Errorf("%s: %d answers with ids that are not positive or do not fit, such as %v", source, len(f.outside), f.outside[0])
 		}

@@ -19,7 +19,7 @@ const FaultsVariable = "IDPROXY_FAULTS"
 // it is started again.
 type Faults struct {
 	path    string
-	numbers *[5]int64
+	numbers *[6]int64
 }
 
 // NewFaults writes a file without faults.
@@ -32,7 +32,7 @@ func NewFaults(tb testing.TB, path string) *Faults {
 	assert.Must(tb, err)
 	mem, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	assert.Must(tb, errors.Join(err, file.Close()))
-	f.numbers = (*[5]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
+	f.numbers = (*[6]int64)(unsafe.Pointer(unsafe.SliceData(mem))) // for as long as the test program lives
 	return f
 }
 
@@ -53,3 +53,6 @@ func (f *Faults) NoBegin() { atomic.StoreInt64(&f.numbers[3], 1) }
 
 // NoShare has no process take turns with the one whose place it takes, from the next start on.
 func (f *Faults) NoShare() { atomic.StoreInt64(&f.numbers[4], 1) }
+
+// NoSeal has a series that goes on in another place stay open in the one before, from the next reload on.
+func (f *Faults) NoSeal() { atomic.StoreInt64(&f.numbers[5], 1) }

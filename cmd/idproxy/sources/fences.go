@@ -15,3 +15,6 @@ func shares(with bool) bool { return with }
 
 // begun is the configuration as it is. Another build can leave out where a series begins.
 func begun(c segment.Config) segment.Config { return c }
+
+// seals says whether a move seals the row before.
+func seals(with bool) bool { return with }

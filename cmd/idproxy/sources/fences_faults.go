@@ -29,6 +29,9 @@ func fenced(c snowflake.Config) snowflake.Config {
 // shares has a process take no turns with another one, if a test says so.
 func shares(with bool) bool { return with && !faults.NoShare() }
 
+// seals has a move leave the row before open, if a test says so.
+func seals(with bool) bool { return with && !faults.NoSeal() }
+
 // begun has series begin above the column of their first INSERT alone, if a test says so.
 func begun(c segment.Config) segment.Config {
 	if faults.NoBegin() {

@@ -69,7 +69,7 @@ func transfers(before, after side, moves []config.Move, inForce func(source stri
 		if was.Segment.Scramble != nil && was.Segment.Scramble.Key != is.Segment.Scramble.Key {
 			return fmt.Errorf("source %s has another scramble.key in another store or under another key, and ids of two secrets can coincide: move it with its secret first", is.Name)
 		}
-		t := transfer{was: was.Name, is: is.Name, from: from, to: to, seals: !slices.ContainsFunc(rows, from.is)}
+		t := transfer{was: was.Name, is: is.Name, from: from, to: to, seals: seals(!slices.ContainsFunc(rows, from.is))}
 		if segment.IsTemplate(to.key) && from.key != to.key && (segment.IsTemplate(from.key) || inForce(is.Name)) {
 			return fmt.Errorf("source %s has a series for each table, and what source %s gave to each is not known to it: restart", is.Name, was.Name)
 		}
