@@ -381,19 +381,13 @@ func (s *Source) Admit(ctx context.Context, column string, highest uint64) error
 	if p.Next == 0 {
 		return segment.NotOpen(&s.cfg.Segment)
 	}
-	top, fresh, err := s.begin(ctx, segment.Greatest{ID: highest, Column: column}, p)
+	top, fresh, err := s.cfg.Segment.Above(ctx, segment.Greatest{ID: highest, Column: column}, p, s.store.Limit())
 	if err != nil {
 		return err
 	}
-	floor := s.cfg.Segment.Start
-	if fresh {
-		floor = max(floor, top.ID+1)
-	}
-	if max(p.Next, floor) <= top.ID {
-		return s.behind(top, p.Next)
-	}
-	if top.ID >= s.cfg.Segment.Last {
-		return s.fail(idsource.Exhausted, fmt.Errorf("%s holds %d, the greatest id allowed is %d", top.Column, top.ID, s.cfg.Segment.Last), "")
+	floor, err := s.cfg.Segment.Floor(top, fresh, p)
+	if err != nil {
+		return err
 	}
 	if floor > 1 && (fresh || p.Next < floor) {
 		if err := s.Advance(ctx, floor-1); err != nil {
@@ -405,14 +399,9 @@ func (s *Source) Admit(ctx context.Context, column string, highest uint64) error
 		return err
 	}
 	if next <= top.ID {
-		return s.behind(top, next)
+		return s.cfg.Segment.Behind(top, next)
 	}
 	return nil
-}
-
-func (s *Source) behind(top segment.Greatest, next uint64) *idsource.Error {
-	return s.fail(idsource.Behind, fmt.Errorf("%s holds %d already, the series stands at %d (key %q)", top.Column, top.ID, next, s.Key()),
-		fmt.Sprintf("set start: %d for source %s in the configuration and restart", top.ID+1, s.cfg.Segment.Name))
 }
 
 // position is where the store stands. It waits for as long as patience with the store allows.
@@ -433,26 +422,6 @@ func (s *Source) position(ctx context.Context) (p idsource.Position, err error) 
 		return p, s.down(err)
 	}
 	return p, nil
-}
-
-// begin returns the greatest id that the column's ids have to begin above, and whether the series is moved
-// above it, as that of a Segment does.
-func (s *Source) begin(ctx context.Context, column segment.Greatest, p idsource.Position) (top segment.Greatest, fresh bool, err error) {
-	begin := s.cfg.Segment.Begin
-	if begin == nil {
-		return column, !p.Used, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.store.Limit())
-	defer cancel()
-	all, err := begin(ctx, segment.Beginning{Key: s.Key(), Column: column.Column, Told: p.Next > 0 && !p.Unset, Used: p.Used})
-	if err != nil {
-		return column, false, s.fail(idsource.NotReady, fmt.Errorf("where key %q begins: %w", s.Key(), err), "")
-	}
-	fresh = !p.Used || all.Column != ""
-	if all.ID <= column.ID {
-		return column, fresh, nil
-	}
-	return all, fresh, nil
 }
 
 // Advance implements idsource.Series. It holds for all processes, as no other has ids in memory. Where another

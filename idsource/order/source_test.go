@@ -307,7 +307,7 @@ func testFollower(t *testing.T) {
 	for _, column := range []struct {
 		highest uint64
 		kind    error
-	}{{50, nil}, {50, nil}, {5000, idsource.Behind}} {
+	}{{50, nil}, {50, nil}, {900, idsource.Behind}, {5000, idsource.Exhausted}} {
 		assert.ErrorIs(t, fmt.Sprintf("Admit of %d", column.highest), p.Admit(ctx, "t.id", column.highest), column.kind)
 	}
 	first, err := p.Range(ctx, 5)

@@ -26,7 +26,7 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 		return ended
 	}
 	top := Greatest{highest, column}
-	if err := s.room(top); err != nil {
+	if err := s.cfg.room(top); err != nil {
 		return err
 	}
 	var p idsource.Position
@@ -39,32 +39,27 @@ func (s *Segment) Admit(ctx context.Context, column string, highest uint64) erro
 	if p.Sealed != 0 {
 		return s.fail(idsource.Behind, &idsource.SealedError{Next: p.Next}, "")
 	}
-	floor := s.cfg.Start
+	var least idsource.Position
 	if !p.Used { // who made the key may not have come to look again
-		least, err := s.mayOpen(ctx, p)
-		if err != nil {
+		var err error
+		if least, err = s.mayOpen(ctx, p); err != nil {
 			return err
 		}
-		floor = max(floor, least.Next)
 	}
 	top, fresh, err := s.begin(ctx, top, p)
 	if err != nil {
 		return err
 	}
-	if err := s.room(top); err != nil {
+	floor, err := s.cfg.Floor(top, fresh, p)
+	if err != nil {
 		return err
 	}
-	if fresh {
-		floor = max(floor, top.ID+1)
-	}
-	if max(p.Next, floor) <= top.ID {
-		return s.behind(top, fmt.Sprintf("the store stands at %d", p.Next))
-	}
+	floor = max(floor, least.Next)
 	s.mu.Lock()
 	lo, hi, held := s.chain.around(top.ID)
 	s.mu.Unlock()
 	if held && !fresh {
-		return s.behind(top, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
+		return s.cfg.behind(top, fmt.Sprintf("ids %d to %d are reserved and not issued yet", lo, hi-1))
 	}
 	switch {
 	case p.Next == 0:
@@ -136,38 +131,17 @@ func NotOpen(c *Config) *idsource.Error {
 		"idproxy source create --all where it never gave ids; idproxy source import --format idproxy --from OLD.yaml where it gave ids in another store or under another key")
 }
 
-// begin returns the greatest id that the column's ids have to begin above: that of the
-// column, or a greater one. fresh is false where the store's position has to be above it
-// already.
+// begin is Above, for as long as the source is not closed.
 func (s *Segment) begin(ctx context.Context, column Greatest, p idsource.Position) (top Greatest, fresh bool, err error) {
-	if s.cfg.Begin == nil {
-		return column, !p.Used, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.patience.Limit())
-	defer cancel()
-	all, err := s.cfg.Begin(ctx, Beginning{Key: s.cfg.Key, Column: column.Column, Told: p.Next > 0 && !p.Unset, Used: p.Used})
+	top, fresh, err = s.cfg.Above(ctx, column, p, s.cfg.patience.Limit())
 	if err != nil {
 		s.mu.Lock()
-		ended := s.ended()
-		s.mu.Unlock()
-		if ended != nil { // by a reload, perhaps: another source may have the column
-			return column, false, ended
+		defer s.mu.Unlock()
+		if ended := s.ended(); ended != nil { // by a reload, perhaps: another source may have the column
+			err = ended
 		}
-		return column, false, s.fail(idsource.NotReady, fmt.Errorf("where key %q begins: %w", s.cfg.Key, err), "")
 	}
-	fresh = !p.Used || all.Column != ""
-	if all.ID <= column.ID {
-		return column, fresh, nil
-	}
-	return all, fresh, nil
-}
-
-// room refuses a column behind whose greatest id the series has none.
-func (s *Segment) room(g Greatest) error {
-	if g.ID < s.cfg.Last {
-		return nil
-	}
-	return s.fail(idsource.Exhausted, fmt.Errorf("%s holds %d, the greatest id allowed is %d", g.Column, g.ID, s.cfg.Last), "")
+	return top, fresh, err
 }
 
 // above drops what is held of ids up to highest, and what is on its way: the column
@@ -180,9 +154,4 @@ func (s *Segment) above(highest uint64) {
 	if parts || s.loading || s.chain.reaches(highest) {
 		s.skip(highest + 1)
 	}
-}
-
-func (s *Segment) behind(g Greatest, stands string) *idsource.Error {
-	return s.fail(idsource.Behind, fmt.Errorf("%s holds %d already, %s (key %q)", g.Column, g.ID, stands, s.cfg.Key),
-		fmt.Sprintf("set start: %d for source %s in the configuration and restart", g.ID+1, s.cfg.Name))
 }

@@ -135,22 +135,3 @@ func (c *Config) check() error {
 	}
 	return nil
 }
-
-// Begin finds the greatest id of all columns that a series is for, wherever they
-// are. Once something was reserved of the series the store's position is what counts, but
-// for columns that join the series then: of others it returns the zero Greatest.
-type Begin func(ctx context.Context, b Beginning) (Greatest, error)
-
-// Beginning is what is known of a series that was never used.
-type Beginning struct {
-	Key    string
-	Column string // what Admit was asked for; its greatest id is known
-	Told   bool   // the store has a position: someone said where the series begins, or began it
-	Used   bool   // something was reserved of the series
-}
-
-// Greatest is the greatest id of a column.
-type Greatest struct {
-	ID     uint64
-	Column string
-}

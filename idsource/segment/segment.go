@@ -133,7 +133,7 @@ func (s *Segment) ended() *idsource.Error {
 }
 
 func (s *Segment) fail(k idsource.Kind, cause error, hint string) *idsource.Error {
-	return idsource.NewError(s.cfg.Name, k, cause, hint)
+	return s.cfg.fail(k, cause, hint)
 }
 
 func (s *Segment) storeDown(err error) *idsource.Error {
