@@ -68,25 +68,11 @@ func (s *Shard) askServer(ctx context.Context, u *upstream.Server) found {
 		return a.out
 	}
 	a.out.renamed = a.renamed(tables, all)
-	atOnce(tables, func(t filledTable) { a.find(ctx, t) })
+	upstream.AtOnce(tables, upstream.ConnectionsAtOnce, func(t filledTable) { a.find(ctx, t) })
 	a.greatest(ctx)
 	out := a.out
 	slices.SortFunc(out.unasked, func(a, b *unasked) int { return cmp.Compare(a.column, b.column) })
 	return out
-}
-
-// atOnce does something with each of some, with as many at once as there are connections.
-func atOnce[T any](all []T, do func(T)) {
-	var wg sync.WaitGroup
-	free := make(chan struct{}, upstream.ConnectionsAtOnce)
-	for _, one := range all {
-		free <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-free }()
-			do(one)
-		})
-	}
-	wg.Wait()
 }
 
 // list connects, and lists the tables to ask for.

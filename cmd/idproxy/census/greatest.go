@@ -75,7 +75,7 @@ func (a *asker) greatest(ctx context.Context) {
 			return
 		}
 	}
-	atOnce(a.columns, func(c filledColumn) {
+	upstream.AtOnce(a.columns, upstream.ConnectionsAtOnce, func(c filledColumn) {
 		id, err := a.u.Greatest(ctx, c.schema, c.table, c.column, last)
 		a.take(c, id, err)
 	})

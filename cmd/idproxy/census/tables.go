@@ -84,7 +84,7 @@ func (l *lister) each(do func(*config.Rule)) {
 func (l *lister) listSchemas(ctx context.Context) error {
 	return l.u.EachName(ctx, "SELECT SCHEMA_NAME, @@lower_case_table_names <> 0, VERSION() FROM information_schema.SCHEMATA", func(row []string) {
 		l.fold, l.mariaDB = row[1] == "1", strings.Contains(row[2], "MariaDB")
-		named, own := false, slices.Contains(ofTheServer, strings.ToLower(row[0]))
+		named, own := false, slices.Contains(upstream.OwnSchemas, strings.ToLower(row[0]))
 		l.each(func(r *config.Rule) {
 			named = named || pattern.Match(r.Schema, row[0], l.fold) && !(own && strings.ContainsAny(r.Schema, "*?"))
 		})
@@ -93,9 +93,6 @@ func (l *lister) listSchemas(ctx context.Context) error {
 		}
 	})
 }
-
-// ofTheServer are schemas that no wildcard means.
-var ofTheServer = []string{"information_schema", "performance_schema", "mysql", "sys"}
 
 // ofSeries returns the schemas that may have a table of the series.
 func (l *lister) ofSeries() []string {

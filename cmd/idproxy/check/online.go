@@ -107,21 +107,3 @@ func (c *checker) servers() (servers []*server) {
 	}
 	return servers
 }
-
-// inParallel runs do for each of a list, n at a time, and returns when all are done.
-func inParallel[T any](list []T, n int, do func(T)) {
-	next := make(chan T)
-	var wg sync.WaitGroup
-	for range min(n, len(list)) {
-		wg.Go(func() {
-			for one := range next {
-				do(one)
-			}
-		})
-	}
-	for _, one := range list {
-		next <- one
-	}
-	close(next)
-	wg.Wait()
-}

@@ -88,7 +88,7 @@ func (s *server) run(ctx context.Context) {
 	if s.asked.rights != nil {
 		s.hidden(s.asked.rights)
 	}
-	inParallel(s.tables, upstream.ConnectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
+	upstream.AtOnce(s.tables, upstream.ConnectionsAtOnce, func(t *tableCheck) { t.run(ctx) })
 }
 
 // standbys says of the other servers behind the listener whether sessions could go to them.
@@ -234,8 +234,7 @@ func (s *server) names(ctx context.Context) (names []rewriter.Name, err error) {
 	if !wild {
 		return nil, nil
 	}
-	const query = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES " +
-		"WHERE TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')"
+	const query = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA" + upstream.NotOwn
 	err = s.Each(ctx, query, func(row []string) {
 		names = append(names, rewriter.Name{Schema: []byte(row[0]), Table: []byte(row[1])})
 	})

@@ -26,7 +26,7 @@ func (p *Plan) Grants() (list []string) {
 		if !said.On("mysql", "SELECT") {
 			list = append(list, said.Grant("SELECT", "mysql"))
 		}
-		if !said.mariaDB {
+		if !said.MariaDB {
 			list = append(list, said.GrantEverywhere("SHOW_ROUTINE"))
 		}
 		if i == 0 && p.store() == "mysql" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,16 +37,14 @@ type Survey struct {
 
 // said is what one server said.
 type said struct {
-	tables  map[name]*table
-	mariaDB bool
-	fold    bool // it compares names of tables without regard to case
+	tables map[name]*table
 	*upstream.Rights
 }
 
 // has reports whether a server shows a table of a schema.
 func (s *said) has(schema string) bool {
 	for of := range s.tables {
-		if of.schema == schema || s.fold && pattern.Fold(of.schema) == pattern.Fold(schema) {
+		if of.schema == schema || s.Fold && pattern.Fold(of.schema) == pattern.Fold(schema) {
 			return true
 		}
 	}
@@ -60,7 +57,7 @@ func (s *Survey) unite() {
 	names := map[string][]name{} // by the name without case
 	for _, fold := range []bool{false, true} {
 		for _, server := range s.said {
-			if server.fold != fold {
+			if server.Fold != fold {
 				continue
 			}
 			for of := range server.tables {
@@ -73,7 +70,7 @@ func (s *Survey) unite() {
 	}
 	s.unclear = map[string]bool{}
 	for _, server := range s.said {
-		if !server.fold {
+		if !server.Fold {
 			continue
 		}
 		tables := map[name]*table{}
@@ -128,15 +125,10 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 		return o.IntegerKeys || o.Filled != nil && o.Filled(schema, table, column)
 	}}
 	out := &said{tables: r.tables}
-	var version string
-	if err := u.DB.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names <> 0").Scan(&version, &out.fold); err != nil {
-		return nil, err
-	}
-	out.mariaDB = strings.Contains(version, "MariaDB")
-	r.dates = out.mariaDB
 	if out.Rights, err = u.Rights(ctx); err != nil {
 		return nil, err
 	}
+	r.dates = out.MariaDB
 	if err := r.list(ctx, o.Schemas); err != nil {
 		return nil, err
 	}

@@ -3,10 +3,11 @@ package initial
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/rule"
@@ -21,7 +22,7 @@ type reader struct {
 }
 
 // notSystem narrows a question about tables to those of users.
-const notSystem = " TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys') "
+const notSystem = " TABLE_SCHEMA" + upstream.NotOwn
 
 // list lists the tables of some schemas, nil: of all, that the account may see, with the columns that can be their id. The questions are apart:
 // servers answer them in less time than a join of them.
@@ -72,31 +73,25 @@ var aPeriod = regexp.MustCompile("(?m)^ *PERIOD FOR `")
 
 // greatest asks for the greatest id of each table that has an id column, and whether it has a period.
 func (r *reader) greatest(ctx context.Context) {
-	var wg sync.WaitGroup
-	free := make(chan struct{}, upstream.ConnectionsAtOnce)
-	for of, t := range r.tables {
+	upstream.AtOnce(slices.Collect(maps.Keys(r.tables)), upstream.ConnectionsAtOnce, func(of name) {
+		t := r.tables[of]
 		id, why := t.id()
 		if why != "" {
-			continue
+			return
 		}
-		free <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-free }()
-			ctx, cancel := context.WithTimeoutCause(ctx, readTime, fmt.Errorf("no answer within %v", readTime))
-			defer cancel()
-			n, err := r.Greatest(ctx, of.schema, of.table, rule.Column{Name: id.name, Max: id.most()}, 0)
-			if err == nil && t.dated {
-				var name, definition string
-				err = r.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+upstream.Quote(of.schema)+"."+upstream.Quote(of.table)).Scan(&name, &definition)
-				t.period = aPeriod.MatchString(definition)
-			}
-			if err != nil && ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
-			t.top, t.unread = max(n, t.counter), err
-		})
-	}
-	wg.Wait()
+		ctx, cancel := context.WithTimeoutCause(ctx, readTime, fmt.Errorf("no answer within %v", readTime))
+		defer cancel()
+		n, err := r.Greatest(ctx, of.schema, of.table, rule.Column{Name: id.name, Max: id.most()}, 0)
+		if err == nil && t.dated {
+			var name, definition string
+			err = r.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+upstream.Quote(of.schema)+"."+upstream.Quote(of.table)).Scan(&name, &definition)
+			t.period = aPeriod.MatchString(definition)
+		}
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		t.top, t.unread = max(n, t.counter), err
+	})
 }
 
 // number reads a number of information_schema, 0 for NULL.

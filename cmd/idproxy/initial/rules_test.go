@@ -120,7 +120,9 @@ const (
 
 // numbered are shards of schemas with numbers, as they are mostly cut.
 func numbered(r *upstream.Rights, fold letters, schemas ...string) *said {
-	s := &said{tables: map[name]*table{}, Rights: r, fold: bool(fold)}
+	of := *r
+	of.Fold = bool(fold)
+	s := &said{tables: map[name]*table{}, Rights: &of}
 	for _, schema := range schemas {
 		s.tables[name{schema, "o"}] = &table{kind: "BASE TABLE", columns: []column{{name: "id", kind: "bigint", auto: true}}, leads: []string{"id"}}
 	}

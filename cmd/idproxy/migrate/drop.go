@@ -31,7 +31,7 @@ func (t *table) modify(definition, more string) string {
 
 // dropped is the statement that takes AUTO_INCREMENT off a column.
 func (m *Migration) dropped(t *table, c *counter) string {
-	if s := m.shard(c); s != nil && s.mariaDB {
+	if s := m.shard(c); s != nil && s.MariaDB {
 		return t.modify(plain(c.Definition), c.how("ALGORITHM=INSTANT"))
 	}
 	return t.modify(plain(c.Definition), c.how("LOCK=SHARED"))
@@ -98,7 +98,7 @@ func (m *Migration) counting(ctx context.Context, t *table, c *counter) (k keepi
 	}
 	k.counts = true
 	s := m.shard(c)
-	if s.mariaDB {
+	if s.MariaDB {
 		k.hidden = without(f.definition, " INVISIBLE") != f.definition
 		return k, nil
 	}

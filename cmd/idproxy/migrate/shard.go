@@ -24,13 +24,11 @@ import (
 type shard struct {
 	place   // by the first listener that leads to it
 	places  []place
-	mariaDB bool
 	forgets string // its version, where that forgets counters at a restart
-	fold    bool   // it compares names without regard to case
 	server  *upstream.Server
-	rights  *upstream.Rights
-	rules   [][]*config.Rule // that hold there, of each listener that leads to it
-	away    error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
+	*upstream.Rights
+	rules [][]*config.Rule // that hold there, of each listener that leads to it
+	away  error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
 }
 
 // place is where a server is.
@@ -108,19 +106,14 @@ func (s *shard) open(ctx context.Context, cfg *config.Config, l *config.Listener
 	if !writes {
 		err = errors.New("it takes no writes")
 	}
-	var version string
 	if err == nil {
-		err = server.DB.QueryRowContext(ctx, "SELECT VERSION(), @@lower_case_table_names <> 0").Scan(&version, &s.fold)
-	}
-	if err == nil {
-		s.rights, err = server.Rights(ctx)
+		s.Rights, err = server.Rights(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
-	s.mariaDB = strings.Contains(version, "MariaDB")
-	if forgets(version) {
-		s.forgets = version
+	if forgets(s.Version) {
+		s.forgets = s.Version
 	}
 	return nil
 }
@@ -153,7 +146,7 @@ type found struct {
 func (s *shard) listTables(ctx context.Context, turnedBy string) (all []*found, err error) {
 	const query = "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME FROM information_schema.COLUMNS c JOIN information_schema.TABLES t " +
 		"ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME " +
-		"WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND c.TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys') " +
+		"WHERE t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND c.TABLE_SCHEMA" + upstream.NotOwn +
 		"AND c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint') ORDER BY 1, 2, 3"
 	var errs []error
 	err = s.server.Each(ctx, query, func(row []string) {
@@ -185,7 +178,7 @@ func (s *shard) listTables(ctx context.Context, turnedBy string) (all []*found, 
 func (s *shard) rule(schema, name, column, turnedBy string) (found *config.Rule, err error) {
 	for _, rules := range s.rules {
 		i := slices.IndexFunc(rules, func(r *config.Rule) bool {
-			return strings.EqualFold(r.Column, column) && r.Pattern().Match(schema, name, s.fold)
+			return strings.EqualFold(r.Column, column) && r.Pattern().Match(schema, name, s.Fold)
 		})
 		switch {
 		case i < 0 || rules[i].Mode.Switch != turnedBy:
@@ -205,16 +198,16 @@ func (s *shard) hidden(turnedBy string, tables []*found) (all []Finding) {
 	defer func() { all = unique(all) }() // a rule may hold for several listeners
 	for _, rules := range s.rules {
 		for _, r := range rules {
-			seen := func(f *found) bool { return r.Pattern().Match(f.schema, f.name, s.fold) }
+			seen := func(f *found) bool { return r.Pattern().Match(f.schema, f.name, s.Fold) }
 			schema := pattern.Table{Schema: r.Schema, Name: "-"} // whether it is one
 			switch {
-			case r.Mode.Switch != turnedBy || s.rights.Everywhere("SELECT") || r.Pattern().Exact() && slices.ContainsFunc(tables, seen):
+			case r.Mode.Switch != turnedBy || s.Everywhere("SELECT") || r.Pattern().Exact() && slices.ContainsFunc(tables, seen):
 			case !schema.Exact():
 				all = append(all, finding(LevelForce, "shard %s: account %s has no SELECT on *.*, so that there may be tables of rule %s which it cannot see, and whose counters meet ids of the proxies: GRANT it, or name another account with --account",
-					s.name, s.rights.Account, r))
-			case !s.rights.On(r.Schema, "SELECT"):
+					s.name, s.Account, r))
+			case !s.On(r.Schema, "SELECT"):
 				all = append(all, finding(LevelForce, "shard %s: account %s has no SELECT on schema %s, so that there may be tables of rule %s which it cannot see, and whose counters meet ids of the proxies: GRANT it, also where there is no such schema, or name another account with --account",
-					s.name, s.rights.Account, r.Schema, r))
+					s.name, s.Account, r.Schema, r))
 			}
 		}
 	}

@@ -12,16 +12,17 @@ import (
 // Rights are what an account may do on a server, with the roles that it has from its login on.
 type Rights struct {
 	Account string // 'user'@'host'
-	names   Names
+	Version string // of the server
+	Names
 	global  []string
 	revoked []schemaGrant // of the global ones, by MySQL's partial_revokes
 	schemas []schemaGrant
 }
 
-// Names are how a server compares the patterns of grants with the names of schemas.
+// Names are how a server compares names, and the patterns of grants with those of schemas.
 type Names struct {
 	MariaDB bool // of two patterns it takes the one that SHOW GRANTS has first
-	Fold    bool // names are the same in capitals
+	Fold    bool // names of schemas and tables are the same in capitals
 	Literal bool // a pattern is a name: MySQL's partial_revokes
 }
 
@@ -55,12 +56,14 @@ func (u *Server) Rights(ctx context.Context) (*Rights, error) {
 	}
 	var rows []string
 	err := u.Each(ctx, "SHOW GRANTS", func(row []string) { rows = append(rows, row[0]) })
-	return ReadRights(quoteText(user)+"@"+quoteText(host), n, rows...), err
+	r := ReadRights(quoteText(user)+"@"+quoteText(host), n, rows...)
+	r.Version = version
+	return r, err
 }
 
 // ReadRights reads the rows of SHOW GRANTS.
 func ReadRights(account string, n Names, rows ...string) *Rights {
-	g := &Rights{Account: account, names: n}
+	g := &Rights{Account: account, Names: n}
 	for _, row := range rows {
 		g.read(row)
 	}
@@ -154,7 +157,7 @@ func (g *Rights) of(schema string) map[string][]*schemaGrant {
 		s := &g.schemas[i]
 		known := found[s.to]
 		switch {
-		case !g.matches(s.pattern, schema), known != nil && (g.names.MariaDB || certain(s.pattern) < certain(known[0].pattern)):
+		case !g.matches(s.pattern, schema), known != nil && (g.MariaDB || certain(s.pattern) < certain(known[0].pattern)):
 		case known != nil && certain(s.pattern) == certain(known[0].pattern):
 			found[s.to] = append(known, s)
 		default:
@@ -186,7 +189,7 @@ func (g *Rights) Granted(schema string) string {
 // Whole writes a schema as GRANT has it, for that schema alone.
 func (g *Rights) Whole(schema string) string {
 	schema = strings.ReplaceAll(schema, "`", "``")
-	if !g.names.Literal {
+	if !g.Literal {
 		schema = strings.NewReplacer("_", `\_`, "%", `\%`).Replace(schema)
 	}
 	return "`" + schema + "`"
@@ -207,15 +210,15 @@ func certain(pattern string) int {
 }
 
 func (g *Rights) same(one, other string) bool {
-	return one == other || g.names.Fold && pattern.Fold(one) == pattern.Fold(other)
+	return one == other || g.Fold && pattern.Fold(one) == pattern.Fold(other)
 }
 
 // matches reports whether a pattern of GRANT is for a schema.
 func (g *Rights) matches(of, schema string) bool {
-	if g.names.Literal {
+	if g.Literal {
 		return g.same(of, schema)
 	}
-	if g.names.Fold {
+	if g.Fold {
 		of, schema = pattern.Fold(of), pattern.Fold(schema)
 	}
 	return like([]rune(of), []rune(schema))

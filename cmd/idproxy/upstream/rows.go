@@ -3,7 +3,32 @@ package upstream
 import (
 	"context"
 	"database/sql"
+	"sync"
 )
+
+// OwnSchemas are those of the server itself, which no wildcard means.
+var OwnSchemas = []string{"information_schema", "performance_schema", "mysql", "sys"}
+
+// NotOwn is a condition on a column with the name of a schema, which it follows: that is none of OwnSchemas.
+const NotOwn = " NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys') "
+
+// AtOnce does something with each of some, at most n at a time, and returns when all is done.
+func AtOnce[T any](all []T, n int, do func(T)) {
+	next := make(chan T)
+	var wg sync.WaitGroup
+	for range min(n, len(all)) {
+		wg.Go(func() {
+			for one := range next {
+				do(one)
+			}
+		})
+	}
+	for _, one := range all {
+		next <- one
+	}
+	close(next)
+	wg.Wait()
+}
 
 // fresh has MySQL say how tables are now: it remembers for a day what it said of them before. MariaDB
 // does not run what is in the comment, nor does MySQL before 8.0, and neither remembers.
