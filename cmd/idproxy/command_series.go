@@ -253,9 +253,9 @@ func (f *sourceFlags) history() *cobra.Command {
 	var p admin.Past
 	var id uint64
 	c := &cobra.Command{
-		Use: "history SOURCE", Short: "Show who took which range of a series",
-		Long: `Show who took which range of a series and when, those with the greatest ids first. A MySQL store keeps the last
-10,000 ranges of a key for 30 days, an etcd store the last 1,000.`,
+		Use: "history SOURCE", Short: "Show who took which range of a series, and who moved it",
+		Long: `Show who took which range of a series and when, those with the greatest ids first, and who moved it last to another
+store or key. A MySQL store keeps the last 10,000 ranges of a key for 30 days, an etcd store the last 1,000, a file store none.`,
 		Example: "  idproxy source history order_id --id 12345",
 		Args:    usageOf(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -282,6 +282,7 @@ func (f *sourceFlags) history() *cobra.Command {
 }
 
 func printHistory(out io.Writer, h *admin.History) error {
+	printMoves(out, h.Moves)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FIRST\tLAST\tTAKEN\tBY")
 	for _, r := range h.Ranges {

@@ -53,6 +53,8 @@ func fieldsOf(t reflect.Type, prefix string, known map[reflect.Type]bool) (field
 			of = of.Elem()
 		}
 		switch structure := of.Kind() == reflect.Struct && of != reflect.TypeFor[time.Time](); {
+		case f.Anonymous:
+			fields = append(fields, fieldsOf(of, prefix, known)...)
 		case !structure:
 			fields = append(fields, prefix+name)
 		case known[of]:

@@ -44,12 +44,7 @@ func printSource(w io.Writer, s *admin.Standing) error {
 		fmt.Fprintf(w, "next    %s, or start (%d) if that is more\n", nextOf(s), s.Start)
 	}
 	fmt.Fprintf(w, "state   %s\n", stateOf(s))
-	if m := s.MovedTo; m != nil {
-		fmt.Fprintf(w, "moved   to key %s of %s, by %s at %s\n", m.Key, m.Store, m.By, m.At.Format(time.RFC3339))
-	}
-	if m := s.CameFrom; m != nil {
-		fmt.Fprintf(w, "moved   from key %s of %s, where it stood at %d, by %s at %s\n", m.Key, m.Store, m.Next, m.By, m.At.Format(time.RFC3339))
-	}
+	printMoves(w, s.Moves)
 	if s.Leader != "" {
 		fmt.Fprintf(w, "leader  %s\n", s.Leader)
 	}
@@ -102,4 +97,13 @@ func printImported(out io.Writer, list importList) error {
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%s\n", one.Tag, one.Stands, one.Source, one.Key, one.Next, result)
 	}
 	return w.Flush()
+}
+
+func printMoves(w io.Writer, moves admin.Moves) {
+	if m := moves.CameFrom; m != nil {
+		fmt.Fprintf(w, "moved   from key %s of %s, where it stood at %d, by %s at %s\n", m.Key, m.Store, m.Next, m.By, m.At.Format(time.RFC3339))
+	}
+	if m := moves.MovedTo; m != nil {
+		fmt.Fprintf(w, "moved   to key %s of %s, by %s at %s\n", m.Key, m.Store, m.By, m.At.Format(time.RFC3339))
+	}
 }

@@ -117,11 +117,13 @@ func (m *mover) refuses(p *harness.Proxy, want string) {
 	assert.Until(m.t, "the log says why", func() bool { return strings.Contains(p.Log(), want) }, p.Log)
 }
 
-// shows looks at what idproxy source show prints.
+// shows looks at what idproxy source show prints, and idproxy source history.
 func (m *mover) shows(p *harness.Proxy, want string) {
 	m.t.Helper()
-	out, _ := harness.Command(m.t, "source", "show", "ids", "--config", p.ConfigPath) // of a series that is sealed the status is 1
-	assert.True(m.t, strings.Contains(out, want), "source show: %s; want %q", out, want)
+	for _, what := range []string{"show", "history"} {
+		out, _ := harness.Command(m.t, "source", what, "ids", "--config", p.ConfigPath) // of a series that is sealed the status is 1
+		assert.True(m.t, strings.Contains(out, want), "source %s: %s; want %q", what, out, want)
+	}
 }
 
 func (m *mover) reload(p *harness.Proxy, config string) {

@@ -396,10 +396,11 @@ type Range struct {
 	By    string    `json:"by"`
 }
 
-// History is who took which range, those with the greatest ids first.
+// History is who took which range, those with the greatest ids first, and who moved the series last.
 type History struct {
-	Source string  `json:"source,omitempty"`
-	Key    string  `json:"key"`
+	Source string `json:"source,omitempty"`
+	Key    string `json:"key"`
+	Moves
 	Ranges []Range `json:"ranges"`
 }
 
@@ -423,9 +424,16 @@ func ReadHistory(ctx context.Context, cfg *config.Config, p Past) (*History, err
 		}
 	}
 	h := &History{Source: s.name(), Key: s.key, Ranges: []Range{}}
-	return h, s.open(ctx, func(ctx context.Context, _ store.Opened, st store.Store) error {
+	return h, s.open(ctx, func(ctx context.Context, stores store.Opened, st store.Store) (err error) {
+		if h.MovedTo, h.CameFrom, err = stores.Moves(ctx, s.store, s.key); err != nil {
+			h.Moves = Moves{} // an account that may not read notes sees none
+		}
 		historian, ok := st.Segments.(idsource.Historian)
-		if !ok {
+		switch {
+		case ok:
+		case h.Moves != Moves{}:
+			return nil
+		default:
 			return fmt.Errorf("store %s keeps no history: mysql and etcd stores do, but for the tables of other systems", s.store.Name)
 		}
 		upTo, most := uint64(math.MaxUint64), p.Most

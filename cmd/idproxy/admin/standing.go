@@ -35,9 +35,7 @@ type Standing struct {
 	Servers []ServerState `json:"servers,omitempty"`
 	Series  []Standing    `json:"series,omitempty"`
 
-	// Of a series that was moved, where it was or is, as far as its store says so.
-	MovedTo  *store.Moved `json:"moved_to,omitempty"`
-	CameFrom *store.Moved `json:"came_from,omitempty"`
+	Moves
 }
 
 // ServerState is where one of several servers stands.
@@ -156,6 +154,12 @@ func (s *Standing) segment(ctx context.Context, stores store.Opened, c *config.S
 		s.Leader = seen.Leader.Addr
 	}
 	return nil
+}
+
+// Moves are where a series went last, and where it came from, as far as its store says so.
+type Moves struct {
+	MovedTo  *store.Moved `json:"moved_to,omitempty"`
+	CameFrom *store.Moved `json:"came_from,omitempty"`
 }
 
 // moves asks the store of a series where it went, and where it came from. An account that may not read notes sees none.
