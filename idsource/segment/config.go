@@ -62,7 +62,7 @@ type Config struct {
 	Ordered    bool                                                 // ids ascend in the order in which they are given, whatever their number; a call that finds too few drops them; default false
 	template   func(ctx context.Context) (idsource.Position, error) // where that stands which the key is made of; nil: only an administrator makes the key
 	Begin      Begin                                                // asked before the first id of a series; nil: the column of Admit is all there is
-	Keys       func(context.Context) ([]string, error)              // of the store; nil: only Position says which keys there are
+	Keys       func(context.Context) ([]string, error)              // of the store, but for those that sources name; nil: only Position says which keys there are
 	Fetched    func(took time.Duration, err error)                  // told of each fetch; default: nobody is
 	Logger     *slog.Logger                                         // default: discard
 

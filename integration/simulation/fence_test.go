@@ -239,8 +239,10 @@ func (f *numbers) apply(x fault) bool {
 	default:
 		return false
 	}
-	if h.runs != nil {
-		h.runs.kill()
+	for _, p := range w.lived { // one that was about to end, too
+		if p.host == h {
+			p.kill()
+		}
 	}
 	d.life++
 	h.rests = time.Now().Add(wait)

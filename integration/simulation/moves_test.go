@@ -422,6 +422,9 @@ func (f *moves) reload(h *host, to int, in time.Duration) {
 	time.AfterFunc(in+time.Duration(h.n)*time.Microsecond, func() {
 		f.w.mu.Lock()
 		defer f.w.mu.Unlock()
+		if f.w.healed { // the operator has chosen
+			return
+		}
 		f.on[h.n] = to
 		if p := h.runs; p != nil && p.reload != nil {
 			f.w.note("reload", uint64(h.n), uint64(to))

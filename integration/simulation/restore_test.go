@@ -11,6 +11,9 @@ import (
 // operator moves the key above all ids in use. The caller holds mu.
 func (f *orders) restore(x fault) {
 	w, c := f.w, f.cluster
+	if f.first.IsZero() { // there is nothing to go back to
+		return
+	}
 	var leader *process
 	for _, h := range w.hosts {
 		if p := h.runs; p != nil && f.leads(p) && x.host%2 == 0 {

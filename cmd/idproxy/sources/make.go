@@ -1,10 +1,12 @@
 package sources
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +29,7 @@ type maker struct {
 	begin  *census.Beginner
 	stores map[string]store.Store
 	pools  []string // of worker numbers
+	named  []row    // by sources
 	high   highWater
 	used   idsource.UsedTimes
 	idWait atomic.Int64 // limits.id_wait
@@ -66,7 +69,7 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		Start: g.Start, Step: steps(g.Step), MaxStep: steps(g.MaxStep), StepPolicy: policy, Rows: steps,
 		Last:     math.MaxUint64 - 1, // what a column holds bounds it further
 		MaxBatch: st.Most, Wait: m.wait,
-		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name, census.Store{Keys: st.Keys.Keys, Position: st.Segments.Position}), Keys: st.Keys.Keys, Logger: m.log,
+		Prefetch: float64(g.Prefetch) / 100, Begin: m.begin.Of(c.Name, census.Store{Keys: st.Keys.Keys, Position: st.Segments.Position}), Keys: m.unnamed(st), Logger: m.log,
 	}
 	for _, last := range []uint64{st.Last, g.Last} {
 		if last > 0 {
@@ -92,6 +95,15 @@ func (m *maker) newSegment(c *config.Source, geneBits uint64) (idsource.Source, 
 		return segment.NewPerTable(begun(sc))
 	}
 	return segment.New(begun(sc))
+}
+
+// unnamed lists the keys of a store that no source names.
+func (m *maker) unnamed(st store.Store) func(context.Context) ([]string, error) {
+	named := m.named
+	return func(ctx context.Context) ([]string, error) {
+		all, err := st.Keys.Keys(ctx)
+		return slices.DeleteFunc(all, func(key string) bool { return slices.ContainsFunc(named, row{st, key}.is) }), err
+	}
 }
 
 func (m *maker) newSnowflake(c *config.Source) (idsource.Source, error) {

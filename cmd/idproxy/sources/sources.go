@@ -163,7 +163,7 @@ func names(all []config.Source) (names []string) {
 // makeAll makes some sources of a configuration. On an error there are none.
 func (s *Sources) makeAll(cfg *config.Config, names []string) (map[string]idsource.Source, error) {
 	made, genes := map[string]idsource.Source{}, cfg.GeneBits()
-	s.pools = store.PoolNames(cfg)
+	s.pools, s.named = store.PoolNames(cfg), side{cfg, s.stores}.rows()
 	for _, name := range names {
 		source, err := s.newSource(cfg.Source(name), genes[name])
 		if err != nil {

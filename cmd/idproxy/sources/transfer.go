@@ -185,62 +185,65 @@ type step struct {
 // keysAtOnce is how many keys of a template are transferred at the same time.
 const keysAtOnce = 32
 
-// all makes the transfers, one after the other. After an error the caller undoes them.
+// all makes the transfers: it seals all rows before, and then opens those after. A template is sealed before its keys are
+// listed, and opened behind them all: a process that makes the key of a new table looks whether the template is open yet. After
+// an error the caller undoes the transfers.
 func (t *transferring) all(ctx context.Context, list []transfer) error {
 	t.by = idsource.NewSeal()
+	var first, tables []*step
 	for i := range list {
-		if err := t.transfer(ctx, &list[i]); err != nil {
+		steps, err := t.leaveAll(ctx, &list[i])
+		if err != nil {
 			return fmt.Errorf("series of source %s: %w", list[i].was, err)
 		}
+		first, tables = append(first, steps[0]), append(tables, steps[1:]...)
 	}
-	return nil
+	above(slices.Concat(first, tables))
+	err := atOnce(len(tables), func(i int) error { return t.enter(ctx, tables[i]) })
+	for _, template := range []bool{false, true} {
+		for _, one := range first {
+			if err == nil && segment.IsTemplate(one.to.key) == template {
+				err = t.enter(ctx, one)
+			}
+		}
+	}
+	return err
 }
 
-// transfer makes one: it seals all rows before, and then opens those after. A template is sealed before its keys are listed,
-// and opened behind them: a process that makes the key of a new table looks whether the template is open yet.
-func (t *transferring) transfer(ctx context.Context, of *transfer) error {
+// leaveAll seals the rows before of one transfer. Where another process has sealed the first, it seals none: that one does.
+func (t *transferring) leaveAll(ctx context.Context, of *transfer) (steps []*step, err error) {
 	if err := t.complete(ctx, of); err != nil {
-		return err
+		return nil, err
 	}
-	pairs := []keyPair{of.first()}
-	steps := make([]*step, 1)
-	leave := func(i int) (err error) {
-		steps[i], err = t.leave(ctx, of, pairs[i])
-		return err
-	}
-	if err := leave(0); err != nil {
-		return err
-	}
-	if by := steps[0].at.Sealed; by != 0 && by != t.by {
-		return t.enter(ctx, steps[0]) // it follows, and so do those of tables
+	first, err := t.leave(ctx, of, of.first(), of.seals)
+	if err != nil {
+		return nil, err
 	}
 	tables, err := of.tables(ctx, t.named)
 	if err != nil {
+		return nil, err
+	}
+	steps = append([]*step{first}, make([]*step, len(tables))...)
+	return steps, atOnce(len(tables), func(i int) (err error) {
+		steps[1+i], err = t.leave(ctx, of, tables[i], of.seals && !first.follows(t.by))
+		if err == nil && first.follows(t.by) && steps[1+i].at.Sealed == 0 {
+			err = &idsource.SealedError{Next: first.at.Next} // the other one has not come to it yet
+		}
 		return err
-	}
-	pairs = append(pairs, tables...)
-	steps = append(steps, make([]*step, len(tables))...)
-	if err := atOnce(len(tables), func(i int) error { return leave(1 + i) }); err != nil {
-		return err
-	}
-	if !segment.IsTemplate(of.to.key) {
-		above(steps)
-	}
-	if err := atOnce(len(tables), func(i int) error { return t.enter(ctx, steps[1+i]) }); err != nil {
-		return err
-	}
-	return t.enter(ctx, steps[0])
+	})
 }
 
-// above has steps to one row open it above all of them.
+// above has steps to one row open it above all of them, but for templates: their tables have rows of their own.
 func above(steps []*step) {
-	var next, open uint64
+	type place struct{ store, key string }
+	next, open := map[place]uint64{}, map[place]uint64{}
 	for _, one := range steps {
-		next, open = max(next, one.next), max(open, one.open)
+		to := place{one.to.store.Place, one.to.key}
+		next[to], open[to] = max(next[to], one.next), max(open[to], one.open)
 	}
 	for _, one := range steps {
-		if one.next > 0 {
-			one.next, one.open = next, open
+		if to := (place{one.to.store.Place, one.to.key}); one.next > 0 && !segment.IsTemplate(one.to.key) {
+			one.next, one.open = next[to], open[to]
 		}
 	}
 }
@@ -268,8 +271,11 @@ func (t *transferring) complete(ctx context.Context, of *transfer) error {
 	if err != nil || from.Next == 0 {
 		return err
 	}
-	to, err := stands(ctx, of.to)
-	if err != nil || to.Next > 0 || !segment.IsTemplate(of.to.key) {
+	if !segment.IsTemplate(of.to.key) {
+		return nil
+	}
+	to, err := of.to.store.Segments.Position(ctx, of.to.key)
+	if err != nil || to.Next > 0 {
 		return err
 	}
 	if _, err = of.to.store.Segments.Seal(ctx, of.to.key, math.MaxUint64, t.by); errors.Is(err, errors.ErrUnsupported) {
@@ -292,7 +298,7 @@ func stands(ctx context.Context, r row) (idsource.Position, error) {
 
 // leave seals the row before. Where the row after stands it asks first: of two processes that move a series to and fro at
 // once, each finds the other's seal then, or opens nothing.
-func (t *transferring) leave(ctx context.Context, of *transfer, keys keyPair) (one *step, err error) {
+func (t *transferring) leave(ctx context.Context, of *transfer, keys keyPair, seals bool) (one *step, err error) {
 	one = &step{transfer: of, from: row{of.from.store, keys.from}, to: row{of.to.store, keys.to}}
 	if one.target, err = one.to.store.Segments.Position(ctx, one.to.key); err != nil {
 		return nil, err
@@ -300,17 +306,10 @@ func (t *transferring) leave(ctx context.Context, of *transfer, keys keyPair) (o
 	if one.at, err = one.from.store.Segments.Position(ctx, one.from.key); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	for _, other := range t.steps {
-		if other.opening && other.to.is(one.to) {
-			one.target = other.target
-		}
-	}
-	t.mu.Unlock()
 	if given := t.given(one.from); given > one.at.Next {
 		return nil, wentBack(ctx, one.from, given)
 	}
-	if of.seals && one.at.Next > 0 && one.at.Sealed == 0 {
+	if seals && one.at.Next > 0 && (one.at.Sealed == 0 || one.at.Sealed == t.by) { // a key that was new has the template's
 		one.sealing = true
 		t.note(one)
 		if err := t.seal(ctx, one); err != nil {
@@ -369,8 +368,13 @@ func (t *transferring) enter(ctx context.Context, one *step) (err error) {
 	if one.next == 0 { // it never was
 		return nil
 	}
-	if one.at.Sealed != 0 && one.at.Sealed != t.by {
-		err = one.follows(ctx)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("series of source %s: %w", one.was, err)
+		}
+	}()
+	if one.follows(t.by) {
+		err = one.wentOn(ctx)
 	} else {
 		one.opening = true
 		t.note(one)
@@ -400,9 +404,12 @@ func (t *transferring) say(ctx context.Context, one *step) {
 	t.log.Info("series moved", "source", m.Source, "key", m.Key, "store", m.Store, "to.key", m.ToKey, "to.store", m.ToStore, "next", m.Next, "sealed", m.Sealed)
 }
 
-// follows refuses a row that does not stand above one that was sealed before: of one that another process moved, the
+// follows reports whether another process has sealed the row before.
+func (s *step) follows(by idsource.Seal) bool { return s.at.Sealed != 0 && s.at.Sealed != by }
+
+// wentOn refuses a row that does not stand above one that was sealed before: of one that another process moved, the
 // series goes on here already.
-func (s *step) follows(ctx context.Context) error {
+func (s *step) wentOn(ctx context.Context) error {
 	at, err := s.to.store.Segments.Position(ctx, s.to.key)
 	if err == nil && (at.Next < s.next || at.Sealed != 0) {
 		err = &idsource.SealedError{Next: s.at.Next}
@@ -440,8 +447,14 @@ func (t *transferring) undo(ctx context.Context) error {
 // anybody did. What was to open the row is made sure of, since it may happen later.
 func (t *transferring) withdraw(ctx context.Context, one *step) (next uint64, err error) {
 	switch {
-	case !one.opening:
+	case !one.opening && !one.sealing:
 		return 0, nil
+	case !one.opening: // others may have followed to a row that was open before
+		at, err := one.to.store.Segments.Position(ctx, one.to.key)
+		if err == nil && at.Next > 0 && at.Sealed == 0 {
+			err = fmt.Errorf("other sources have key %s of %s, and its columns may have been given ids there", one.to.key, one.to.store.Place)
+		}
+		return 0, err
 	case one.target.Next > 0 && one.target.Sealed == 0:
 		return 0, fmt.Errorf("other sources have key %s of %s, and its columns may have been given ids there", one.to.key, one.to.store.Place)
 	}
@@ -477,7 +490,7 @@ func (t *transferring) begun(ctx context.Context, of *step) error {
 			continue
 		}
 		var at idsource.Position
-		if at, err = r.store.Segments.Position(ctx, key); err == nil && at.Sealed == 0 {
+		if at, err = r.store.Segments.Position(ctx, key); err == nil && (at.Sealed == 0 || at.Used && at.Sealed == t.by) {
 			err = fmt.Errorf("another process began with key %s of %s meanwhile", key, of.to.store.Place)
 		}
 	}
@@ -494,7 +507,7 @@ func (t *transferring) reopen(ctx context.Context, one *step, next uint64) error
 			return nil
 		}
 		return err
-	case next > 0 && !one.seals:
+	case next > 0 && one.at.Next > 0 && one.at.Sealed == 0:
 		return from.Advance(ctx, one.from.key, next)
 	}
 	return nil

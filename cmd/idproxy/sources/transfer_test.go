@@ -101,6 +101,38 @@ func (m *moving) store(name string) store.Store {
 	return store.Store{Segments: one, Keys: of, Place: name, Places: []string{name}, Close: func() error { return nil }}
 }
 
+// bare is what makes transfers, without a process.
+func bare() *transferring {
+	return &transferring{
+		given:  func(row) uint64 { return 0 },
+		moveOn: func(string, string, uint64) error { return nil },
+		log:    slog.New(slog.DiscardHandler),
+	}
+}
+
+// other is another process that moves the same series, which nobody watches.
+func (m *moving) other() *moving {
+	return &moving{a: m.a, b: m.b, asked: func(string, string, string, uint64) error { return nil }}
+}
+
+// take is what another process takes of a store.
+func take(t *testing.T, s *file.Store, key string) (lo, hi uint64) {
+	t.Helper()
+	lo, hi, err := s.Reserve(t.Context(), idsource.Ask{Key: key, Count: 10, Last: math.MaxInt64})
+	assert.Must(t, err)
+	return lo, hi
+}
+
+// begin has another process, which has the new configuration, begin with a table.
+func (m *moving) begin(t *testing.T, store idsource.SegmentStore, table string) error {
+	p := assert.Of(segment.NewPerTable(segment.Config{Name: "ids", Store: store, Keys: m.b.Keys, Key: eachTable, Step: 10, MaxStep: 10})).Must(t)
+	series := assert.Of(p.Series("shop", table)).Must(t)
+	if err := series.Admit(t.Context(), "shop."+table+".id", 0); err != nil {
+		return err
+	}
+	return series.Fill(t.Context(), make([]uint64, 1), 1)
+}
+
 // TestFollowsTemplate: while another process moves a template, this one seals no series of a table, and opens none.
 func TestFollowsTemplate(t *testing.T) {
 	m := newMoving(t, map[string]uint64{eachTable: 0, "shop.a": 100})
@@ -130,11 +162,7 @@ func TestUndoOfTwo(t *testing.T) {
 		_, hi, err = m.b.Reserve(t.Context(), idsource.Ask{Key: key, Count: 10, Last: math.MaxInt64})
 		return errors.Join(errors.New("no answer"), err)
 	}
-	moves := transferring{
-		given:  func(row) uint64 { return 0 },
-		moveOn: func(string, string, uint64) error { return nil },
-		log:    slog.New(slog.DiscardHandler),
-	}
+	moves := bare()
 	to := row{m.store("b"), "both"}
 	list := []transfer{{from: row{m.store("a"), "one"}, to: to, seals: true}, {from: row{m.store("a"), "two"}, to: to, seals: true}}
 	assert.MustTrue(t, moves.all(t.Context(), list) != nil, "the second move fails")
@@ -205,10 +233,7 @@ func TestUndoOfBegunTables(t *testing.T) {
 					return nil
 				}
 				err := m.b.Open(t.Context(), key, next, m.at(t, m.b, key).Sealed)
-				other := assert.Of(segment.NewPerTable(segment.Config{Name: "ids", Store: m.b, Keys: m.b.Keys, Key: eachTable, Step: 10, MaxStep: 10})).Must(t)
-				series := assert.Of(other.Series("shop", "c")).Must(t)
-				err = errors.Join(err, series.Admit(t.Context(), "shop.c.id", 0), series.Fill(t.Context(), make([]uint64, 1), 1))
-				return errors.Join(errors.New("no answer"), err)
+				return errors.Join(errors.New("no answer"), err, m.begin(t, m.b, "c"))
 			}
 			err := m.reload(t, was, eachTable)
 			assert.True(t, err != nil && strings.Contains(err.Error(), "stays sealed"), "the reload: %v", err)
@@ -281,10 +306,8 @@ func TestTemplateGoesLast(t *testing.T) {
 			return nil
 		}
 		tables++
-		early := assert.Of(segment.NewPerTable(segment.Config{Name: "ids", Store: m.b, Keys: m.b.Keys, Key: eachTable, Step: 10, MaxStep: 10})).Must(t)
-		series := assert.Of(early.Series("shop", "b")).Must(t)
 		if m.at(t, m.b, "shop.b").Next == 0 {
-			assert.ErrorIs(t, "Admit before the series is there", series.Admit(t.Context(), "shop.b.id", 0), idsource.Behind)
+			assert.ErrorIs(t, "Admit before the series is there", m.begin(t, m.b, "b"), idsource.Behind)
 		}
 		return nil
 	}
@@ -308,4 +331,161 @@ func TestOneSeriesBecomesMany(t *testing.T) {
 		at := m.at(t, m.b, key)
 		assert.True(t, at.Sealed == 0 && at.Next == 1000, "%s is at %+v", key, at)
 	}
+}
+
+// TestFollowsOneThatWasOpen: the place after is open for other sources, too, and this process reloads while another one has
+// sealed the template and not yet the series of a table. It does not follow.
+func TestFollowsOneThatWasOpen(t *testing.T) {
+	for _, is := range []string{eachTable, "order_id"} {
+		t.Run(is, func(t *testing.T) {
+			m, met := newMoving(t, map[string]uint64{eachTable: 0, "shop.a": 100}), false
+			assert.Must(t, m.b.Open(t.Context(), is, 50, 0))
+			m.asked = func(store, what, key string, _ uint64) error {
+				if store == "a" && what == "Seal" && key == "shop.a" && !met {
+					met = true
+					assert.True(t, m.other().reload(t, eachTable, is) != nil, "it follows while shop.a is at %+v", m.at(t, m.a, key))
+				}
+				return nil
+			}
+			assert.Must(t, m.reload(t, eachTable, is))
+			assert.True(t, met, "the two reloads met")
+		})
+	}
+}
+
+// TestKeyOfNoTable: a key that another source names does not open a template that could have made it.
+func TestKeyOfNoTable(t *testing.T) {
+	m := newMoving(t, map[string]uint64{"billing.seq": 10})
+	cfg := assert.Of(config.Parse("idproxy.yaml", []byte(`
+listeners: [{name: all, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}]
+stores: {a: {etcd: {endpoints: [a:2379]}}}
+sources: {ids: {segment: {store: a, key: "{schema}.{table}"}}, bills: {segment: {store: a, key: billing.seq}}}
+rules: [{table: "shop.*", column: id, source: ids}, {table: "billing.*", column: id, source: bills}]
+`), func(string) (string, bool) { return "", false })).Must(t)
+	s := assert.Of(Open(cfg, Options{
+		Logger: slog.New(slog.DiscardHandler),
+		Store:  func(c *config.Store, _ *slog.Logger) (store.Store, error) { return m.store(c.Name), nil },
+	})).Must(t)
+	defer s.Close() //nolint:errcheck // the test is over
+	series := assert.Of(s.Named()["ids"].Series("shop", "a")).Must(t)
+	assert.ErrorIs(t, "Admit", series.Admit(t.Context(), "shop.a.id", 99), idsource.ErrNoKey)
+}
+
+// TestAllSealedBeforeAnyOpens: of two series that become one both are sealed before that is open.
+func TestAllSealedBeforeAnyOpens(t *testing.T) {
+	m, sealed := newMoving(t, map[string]uint64{"one": 100, "two": 500}), 0
+	m.asked = func(store, what, _ string, _ uint64) error {
+		if store == "a" && what == "Seal" {
+			sealed++
+			assert.Equal(t, "both is at", m.at(t, m.b, "both"), idsource.Position{})
+		}
+		return nil
+	}
+	to := row{m.store("b"), "both"}
+	assert.Must(t, bare().all(t.Context(), []transfer{{from: row{m.store("a"), "one"}, to: to, seals: true}, {from: row{m.store("a"), "two"}, to: to, seals: true}}))
+	assert.Equal(t, "sealed", sealed, 2)
+	assert.Equal(t, "both stands at", m.at(t, m.b, "both").Next, 500)
+}
+
+// hooked is a store with something done behind an opening or a seal, whose error is the answer.
+type hooked struct {
+	idsource.SegmentStore
+	opened, sealed func(key string) error
+}
+
+func (h hooked) Open(ctx context.Context, key string, next uint64, seal idsource.Seal) error {
+	err := h.SegmentStore.Open(ctx, key, next, seal)
+	if err == nil && h.opened != nil {
+		err = h.opened(key)
+	}
+	return err
+}
+
+func (h hooked) Seal(ctx context.Context, key string, below uint64, seal idsource.Seal) (idsource.Position, error) {
+	at, err := h.SegmentStore.Seal(ctx, key, below, seal)
+	if err == nil && h.sealed != nil {
+		err = h.sealed(key)
+	}
+	return at, err
+}
+
+// TestUndoOfFollowed: the answer of the first seal is lost, and another process follows to a place that was open. The series
+// stays sealed where it was.
+func TestUndoOfFollowed(t *testing.T) {
+	m := newMoving(t, map[string]uint64{"order_id": 100})
+	assert.Must(t, m.b.Open(t.Context(), "order_id", 500, 0))
+	from, moves := m.store("a"), bare()
+	from.Segments = hooked{SegmentStore: m.a, sealed: func(key string) error {
+		assert.Must(t, m.other().reload(t, key, key))
+		take(t, m.b, key)
+		return errors.New("no answer")
+	}}
+	assert.MustTrue(t, moves.all(t.Context(), []transfer{{from: row{from, "order_id"}, to: row{m.store("b"), "order_id"}, seals: true}}) != nil, "the move fails")
+	assert.True(t, moves.undo(t.Context()) != nil, "it is undone")
+	assert.True(t, m.at(t, m.a, "order_id").Sealed != 0, "it is open")
+}
+
+// unsealable is a store that knows no seals.
+type unsealable struct{ idsource.SegmentStore }
+
+func (unsealable) Seal(context.Context, string, uint64, idsource.Seal) (idsource.Position, error) {
+	return idsource.Position{}, errors.ErrUnsupported
+}
+
+// TestUndoOfUnsealed: a series that could not be sealed goes on above what was given in the other place.
+func TestUndoOfUnsealed(t *testing.T) {
+	m := newMoving(t, map[string]uint64{"order_id": 100})
+	from, to, hi, moves := m.store("a"), m.store("b"), uint64(0), bare()
+	from.Segments = unsealable{m.a}
+	to.Segments = hooked{SegmentStore: m.b, opened: func(key string) error {
+		if hi > 0 {
+			return nil
+		}
+		_, hi = take(t, m.b, key)
+		return errors.New("no answer")
+	}}
+	assert.MustTrue(t, moves.all(t.Context(), []transfer{{from: row{from, "order_id"}, to: row{to, "order_id"}, seals: true}}) != nil, "the move fails")
+	assert.Must(t, moves.undo(t.Context()))
+	assert.True(t, m.at(t, m.a, "order_id").Next >= hi, "it is at %+v, and ids below %d were given", m.at(t, m.a, "order_id"), hi)
+}
+
+// TestUndoOfTableThatWasSealed: a table began where the template was open for a moment, ids of it were given, and who began with
+// it sealed it when the template was sealed again.
+func TestUndoOfTableThatWasSealed(t *testing.T) {
+	m := newMoving(t, map[string]uint64{eachTable: 0, "shop.a": 100})
+	to, met, moves := m.store("b"), false, bare()
+	to.Segments = hooked{SegmentStore: m.b, opened: func(key string) error {
+		if key != eachTable || met {
+			return nil
+		}
+		met = true
+		assert.Must(t, m.begin(t, m.b, "c"))
+		_, err := m.b.Seal(t.Context(), "shop.c", math.MaxUint64, moves.by)
+		return errors.Join(errors.New("no answer"), err)
+	}}
+	assert.MustTrue(t, moves.all(t.Context(), []transfer{{from: row{m.store("a"), eachTable}, to: row{to, eachTable}, seals: true}}) != nil, "the move fails")
+	assert.True(t, moves.undo(t.Context()) != nil, "it is undone")
+	assert.True(t, m.at(t, m.a, eachTable).Sealed != 0, "the template is open")
+}
+
+// TestUndoOfKeyWithTheTemplatesSeal: who makes the key of a new table while the template is sealed seals it likewise. Undoing
+// opens it, too.
+func TestUndoOfKeyWithTheTemplatesSeal(t *testing.T) {
+	m := newMoving(t, map[string]uint64{eachTable: 0})
+	from, to, moves := m.store("a"), m.store("b"), bare()
+	from.Segments = hooked{SegmentStore: m.a, sealed: func(key string) error {
+		if key != eachTable {
+			return nil
+		}
+		_, err := m.a.Seal(t.Context(), "shop.c", math.MaxUint64, moves.by)
+		return err
+	}}
+	to.Segments = hooked{SegmentStore: m.b, opened: func(string) error { return errors.New("no answer") }}
+	assert.MustTrue(t, moves.all(t.Context(), []transfer{{from: row{from, eachTable}, to: row{to, eachTable}, seals: true}}) != nil, "the move fails")
+	to.Segments = m.b
+	for _, one := range moves.steps {
+		one.to.store.Segments = m.b
+	}
+	assert.Must(t, moves.undo(t.Context()))
+	assert.Equal(t, "shop.c is sealed by", m.at(t, m.a, "shop.c").Sealed, 0)
 }
