@@ -22,13 +22,13 @@ import (
 
 // shard is a server behind listeners.
 type shard struct {
-	place   // by the first listener that leads to it
-	places  []place
-	forgets string // its version, where that forgets counters at a restart
-	server  *upstream.Server
-	*upstream.Rights
-	rules [][]*config.Rule // that hold there, of each listener that leads to it
-	away  error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
+	place            // by the first listener that leads to it
+	*upstream.Rights // none where it cannot be asked
+	places           []place
+	forgets          string // its version, where that forgets counters at a restart
+	server           *upstream.Server
+	rules            [][]*config.Rule // that hold there, of each listener that leads to it
+	away             error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
 }
 
 // place is where a server is.
@@ -71,7 +71,7 @@ func openShards(ctx context.Context, cfg *config.Config, name string, back bool)
 			to.leads(l.Name, to.address, rules)
 			continue
 		}
-		s := &shard{place: place{name: l.Name}}
+		s := &shard{place: place{name: l.Name}, Rights: &upstream.Rights{}}
 		if s.away = s.open(ctx, cfg, l); s.away != nil && !back {
 			closeShards(all)
 			return nil, fmt.Errorf("shard %s: %w", l.Name, s.away)
@@ -106,12 +106,14 @@ func (s *shard) open(ctx context.Context, cfg *config.Config, l *config.Listener
 	if !writes {
 		err = errors.New("it takes no writes")
 	}
+	var rights *upstream.Rights
 	if err == nil {
-		s.Rights, err = server.Rights(ctx)
+		rights, err = server.Rights(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
+	s.Rights = rights
 	if forgets(s.Version) {
 		s.forgets = s.Version
 	}
