@@ -12,8 +12,9 @@ FUZZTIME    ?= 4s
 STORE       ?= mysql
 CHAOS       ?= 5m
 RUNS        ?= 1
+BASE        ?= HEAD
 
-.PHONY: go servers help build run test test-matrix test-long lint fuzz-short shape chaos fleet bench dist docs clean
+.PHONY: go servers help build run test test-matrix test-long lint fuzz-short shape chaos fleet referee bench dist docs clean
 
 build lint test fuzz-short shape dist: go
 go:
@@ -27,7 +28,7 @@ run: ## two shards behind idproxy until Ctrl-C; UPSTREAM=host:port uses a server
 
 # Tests have their files in memory where that has 8 GB free, for dozens of servers that share a disk wait for each other.
 # What must outlive a crash is tested with SIGKILL, which memory files outlive too.
-test test-matrix test-long fleet: export TMPDIR := $(shell [ "$$(df --output=avail -m /dev/shm 2>/dev/null | tail -1)" -gt 8000 ] 2>/dev/null && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
+test test-matrix test-long fleet referee: export TMPDIR := $(shell [ "$$(df --output=avail -m /dev/shm 2>/dev/null | tail -1)" -gt 8000 ] 2>/dev/null && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 
 # Programs and tests are compiled alike, so that each package is compiled once; with the race detector once more.
 test test-matrix test-long lint: export CGO_ENABLED := 0
@@ -98,6 +99,12 @@ chaos: ## RUNS times for CHAOS, harms six idproxies and the servers they depend 
 fleet: ## sixteen idproxies with sixty-four listeners each, over STORE (mysql or etcd): what they take, and ids that come twice; for docs/sizing.md
 	$(INSTALL) mariadb etcd
 	IDPROXY_FLEET=$(STORE) go test -count=1 -timeout=1h -v -run '^TestFleet' ./integration/fleet
+
+referee: ## plays the scripts of integration/oracle through the program of commit BASE, too: clients and servers get the same bytes
+	$(INSTALL) mariadb mysql
+	at=$$(mktemp -d) && trap 'rm -rf "$$at"' EXIT && git archive $(BASE) | tar -x -C "$$at" && \
+		CGO_ENABLED=0 go -C "$$at" build -trimpath -buildvcs=false -o idproxy ./cmd/idproxy && \
+		for engine in loops goroutines; do IDPROXY_REFEREE="$$at/idproxy" IDPROXY_ENGINE=$$engine $(TESTRUN) -timeout=2h -run '$(RUN)' ./integration/oracle; done
 
 bench: ## idproxy against a direct connection, a plain relay and HAProxy; results are for docs/benchmarks.md
 	$(INSTALL) mariadb haproxy sysbench

@@ -137,7 +137,7 @@ var databases atomic.Int64
 // Database creates an empty database with a name of its own and drops it at the end of the test.
 func Database(tb testing.TB, s *servers.Server) string {
 	tb.Helper()
-	name := fmt.Sprintf("test%d", databases.Add(1))
+	name := fmt.Sprintf("test%05d", databases.Add(1))
 	db := Open(tb, s.Config(""), "")
 	assert.Of(db.Exec("CREATE DATABASE " + name)).Must(tb)
 	tb.Cleanup(func() {

@@ -32,6 +32,7 @@ type Spec struct {
 	Dir     string   // folder of its configuration and files; default: a temporary one
 	Closed  bool     // series that are not open stay so
 	Plain   bool     // without the race detector
+	Program string   // default: the one of this tree
 	Netns   string   // network namespace; default: that of the test
 	MayFail bool     // the test ends the proxy itself: its exit status is not checked, its log is
 }
@@ -69,7 +70,10 @@ func Start(tb testing.TB, spec Spec) *Proxy {
 	if spec.Plain {
 		build = BuildPlain
 	}
-	program := assert.Of(build()).Must(tb)
+	program := spec.Program
+	if program == "" {
+		program = assert.Of(build()).Must(tb)
+	}
 	p := assert.Of(Launch(tb.Context(), program, spec)).Must(tb)
 	tb.Cleanup(func() {
 		assert.NoError(tb, p.finish(spec.MayFail))

@@ -173,6 +173,7 @@ type oracle struct {
 	statements  int  // statements compared that are examples of a form
 	known       int  // known failures that were seen
 	covered     map[coverage]int
+	bytes       int            // compared with those of another program
 	steps       int            // steps run in the native world
 	errors      int            // steps that failed in the native world
 	deviations  map[string]int // by name: steps that showed them
@@ -210,6 +211,11 @@ func (o *oracle) runOne(t *testing.T, sc script) {
 	o.cover(sc, want, len(worlds))
 	for _, w := range worlds {
 		got := w.play(t, sc)
+		if w.other != nil {
+			if err := o.referee(t, w, sc); err != nil {
+				o.report("%s (%s column), through two programs: %v", sc.name, w.column, err)
+			}
+		}
 		for i, st := range sc.steps {
 			d := st.deviation
 			if d != nil && d.plainOnly && w.column == kept {

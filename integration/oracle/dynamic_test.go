@@ -66,7 +66,7 @@ func TestOracleDynamicSeesDifferences(t *testing.T) {
 // TestOracleDynamicSessions is what else SQL's own prepared statements can do.
 func TestOracleDynamicSessions(t *testing.T) {
 	everywhere(t, func(t *testing.T, o *oracle) {
-		for _, w := range append([]*world{o.native}, o.worlds...) {
+		for _, w := range o.all() {
 			w.observer.Must(t, "CREATE PROCEDURE prepares(q TEXT) BEGIN SET @q = q; PREPARE s FROM @q; END", "CREATE PROCEDURE deallocates() DEALLOCATE PREPARE s")
 		}
 		o.run(t, o.share(dynamicSessions())...)

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -17,18 +18,42 @@ import (
 func newOracle(t *testing.T, server *servers.Server, tr trigger) *oracle {
 	t.Helper()
 	o := &oracle{trigger: tr, native: newWorld(t, server, native, tr), covered: map[coverage]int{}, deviations: map[string]int{}, report: t.Errorf}
+	if program := os.Getenv(refereeVariable); program != "" {
+		o.compareWith(t, program, wireclient.SourceStart)
+		return o
+	}
+	worlds, config := worldsWith(t, server, server.Addr, wireclient.SourceStart, tr)
+	proxy := harness.StartProxy(t, config)
+	for _, w := range worlds {
+		w.addr = proxy.Addr("a")
+	}
+	o.worlds = worlds
+	return o
+}
+
+// worldsWith makes a world for each of the columns behind a proxy, and returns them with the configuration of that. upstream is
+// the server, or what stands in front of it; ids begin at start.
+func worldsWith(t *testing.T, server *servers.Server, upstream string, start int, tr trigger) (all []*world, config string) {
+	t.Helper()
 	rules := ""
 	for _, c := range []column{plain, kept} {
 		w := newWorld(t, server, c, tr)
-		o.worlds = append(o.worlds, w)
+		all = append(all, w)
 		rules += fmt.Sprintf(`{table: "%s.*", column: id, source: ids}, {table: %[1]s.two, column: id2, source: second}, `, w.db)
 	}
-	proxy := harness.StartWith(t, server.Addr,
-		fmt.Sprintf("ids: {segment: {start: %d}}, second: {segment: {start: %d}}", wireclient.SourceStart, wireclient.SecondSourceStart), rules)
+	sources := fmt.Sprintf("ids: {segment: {start: %d}}, second: {segment: {start: %d}}", start, wireclient.SecondSourceStart)
+	return all, harness.OneListenerWith(upstream, sources, rules)
+}
+
+// all are the worlds of the oracle.
+func (o *oracle) all() []*world {
+	all := append([]*world{o.native}, o.worlds...)
 	for _, w := range o.worlds {
-		w.addr = proxy.Addr("a")
+		if w.other != nil {
+			all = append(all, w.other)
+		}
 	}
-	return o
+	return all
 }
 
 // narrow reports whether the oracle runs a part of the scripts: those with triggers do, unless the
@@ -62,6 +87,10 @@ func (o *oracle) mustShow(t *testing.T, names ...string) {
 func (o *oracle) tell(t *testing.T) {
 	t.Helper()
 	t.Logf("compared: %d steps, %d facets", o.steps, o.comparisons)
+	if o.worlds[0].other != nil {
+		t.Logf("compared: %d bytes", o.bytes)
+		o.compareCounts(t)
+	}
 	t.Logf("deviations shown: %v, known failures: %d, failed natively: %d", o.deviations, o.known, o.errors)
 }
 

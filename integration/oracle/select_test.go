@@ -26,7 +26,7 @@ func selectOracles(t *testing.T, triggers []trigger, test func(*testing.T, *orac
 			t.Run(fmt.Sprintf("%s, %s", server.Kind, tr), func(t *testing.T) {
 				t.Parallel()
 				o := newOracle(t, server, tr)
-				for _, w := range append(slices.Clone(o.worlds), o.native) {
+				for _, w := range o.all() {
 					w.addSource(t)
 				}
 				test(t, o)

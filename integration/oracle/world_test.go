@@ -54,6 +54,8 @@ type world struct {
 	column   column
 	server   *servers.Server
 	addr, db string
+	recorded *recorded           // the proxy, where another program's is compared with it
+	other    *world              // through the other program
 	observer *wireclient.Session // a direct connection that sees what is not committed yet
 
 	fixed     map[string][][]string // the rows of each table with which scripts begin

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"sync"
 	"testing"
@@ -160,8 +161,8 @@ type Tap struct {
 }
 
 type tapped struct {
-	toServer bytes.Buffer
-	done     chan struct{} // closed when both directions have ended
+	toServer, toClient bytes.Buffer
+	done               chan struct{} // closed when both directions have ended
 }
 
 // NewTap starts to listen.
@@ -213,9 +214,61 @@ func (rec *tapped) relay(client net.Conn, p *Tap) {
 		_, _ = io.Copy(io.MultiWriter(&rec.toServer, server), client) // an end is an end
 		_ = server.(*net.TCPConn).CloseWrite()
 	})
-	_, _ = io.Copy(client, server)
+	_, _ = io.Copy(io.MultiWriter(&rec.toClient, client), server)
 	client.Close()
 	wg.Wait()
+}
+
+// Exchange is what crossed a tap on one connection behind the login: what the client sent, and what the server did.
+type Exchange struct{ Sent, Got []byte }
+
+// Take waits until all connections of before have ended, and returns what crossed the tap on those that logged in, in the
+// order in which they came. It forgets them.
+func (p *Tap) Take() (all []Exchange) {
+	p.mu.Lock()
+	conns := p.conns
+	p.conns = nil
+	p.mu.Unlock()
+	for _, c := range conns {
+		<-c.done
+		if e, ok := behindLogin(c.toServer.Bytes(), c.toClient.Bytes()); ok {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// behindLogin cuts off the login, which differs each time: the server's packets up to its first OK, and the client's up to the
+// first that begins a command. ok is false where nobody logged in.
+func behindLogin(sent, got []byte) (e Exchange, ok bool) {
+	for packet := range Packets(got) {
+		got = got[len(packet):]
+		if ok = len(packet) > headerLength && packet[3] > 0 && packet[headerLength] == mysql.OK_HEADER; ok {
+			break
+		}
+	}
+	for packet := range Packets(sent) {
+		if packet[3] == 0 {
+			break
+		}
+		sent = sent[len(packet):]
+	}
+	return Exchange{sent, got}, ok
+}
+
+const headerLength = 4
+
+// Packets are those of one direction, with their headers. The last may be cut off.
+func Packets(b []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(b) >= headerLength {
+			n := min(len(b), headerLength+(int(b[0])|int(b[1])<<8|int(b[2])<<16))
+			if !yield(b[:n]) {
+				return
+			}
+			b = b[n:]
+		}
+	}
 }
 
 // check compares what the proxy sent to the server for the one session since the count was before
