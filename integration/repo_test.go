@@ -35,7 +35,7 @@ type goPackage struct {
 var arrows = map[string][]string{
 	"cmd/idproxy":         {"cmd/idproxy/admin", "cmd/idproxy/app", "cmd/idproxy/check", "cmd/idproxy/explain", "cmd/idproxy/initial", "cmd/idproxy/migrate", "cmd/idproxy/sources", "cmd/idproxy/top", "config", "monitor", "plural"},
 	"cmd/idproxy/top":     {"monitor"},
-	"cmd/idproxy/migrate": {"cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "monitor", "pattern", "plural", "rule"},
+	"cmd/idproxy/migrate": {"cmd/idproxy/inventory", "cmd/idproxy/store", "cmd/idproxy/switches", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "monitor", "plural", "rule"},
 	"cmd/idproxy/initial": {"cmd/idproxy/migrate", "cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "pattern", "plural", "rule"},
 	"cmd/idproxy/admin":   {"cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "config", "idsource", "idsource/"},
 	"cmd/idproxy/app": {
@@ -43,16 +43,17 @@ var arrows = map[string][]string{
 		"config", "idsource", "idsource/access", "idsource/httpapi", "idsource/resp", "inside", "monitor", "proxy", "proxy/choice", "proxy/dial", "proxy/limit", "proxy/stats", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/check": {
-		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/", "pattern", "plural", "proxy", "proxy/ask", "proxy/choice", "rewriter", "rule",
+		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/inventory", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
+		"config", "idsource", "idsource/", "plural", "proxy", "proxy/ask", "proxy/choice", "rewriter", "rule",
 	},
 	"cmd/idproxy/explain": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment",
 		"proxy/", "rewriter", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/census": {
-		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
+		"cmd/idproxy/inventory", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
 	},
+	"cmd/idproxy/inventory": {"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "pattern", "rule"},
 	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/", "inside"},
 	"cmd/idproxy/sources":   {"cmd/idproxy/census", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "config", "idsource", "idsource/"},
 	"cmd/idproxy/handover":  {"proxy"},

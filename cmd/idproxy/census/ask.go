@@ -3,7 +3,6 @@ package census
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -24,10 +23,7 @@ func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) 
 	wg.Wait()
 	all := found{greatest: map[series]segment.Greatest{}}
 	for _, part := range parts {
-		all.unasked, all.renamed = append(all.unasked, part.unasked...), append(all.renamed, part.renamed...)
-		for k, g := range part.greatest {
-			all.raise(k, g)
-		}
+		all.add(part)
 	}
 	return all
 }
@@ -41,11 +37,7 @@ func (s *Shard) ask(ctx context.Context) found {
 		out.unasked = []*unasked{{shard: s, err: err}}
 	}
 	for _, u := range servers {
-		one := s.askServer(ctx, u)
-		out.unasked, out.renamed = append(out.unasked, one.unasked...), append(out.renamed, one.renamed...)
-		for k, g := range one.greatest {
-			out.raise(k, g)
-		}
+		out.add(s.askServer(ctx, u))
 	}
 	return out
 }
@@ -62,28 +54,15 @@ func (s *Shard) open(ctx context.Context) ([]*upstream.Server, error) {
 func (s *Shard) askServer(ctx context.Context, u *upstream.Server) found {
 	a := &asker{Shard: s, u: u, out: found{greatest: map[series]segment.Greatest{}}}
 	defer u.Close()
-	tables, all, err := s.list(ctx, u)
+	tables, err := a.tables(ctx)
 	if err != nil {
 		a.out.unasked = []*unasked{{shard: s, err: err}}
 		return a.out
 	}
-	a.out.renamed = a.renamed(tables, all)
+	a.out.renamed = a.renamed(tables)
 	upstream.AtOnce(tables, upstream.ConnectionsAtOnce, func(t filledTable) { a.find(ctx, t) })
 	a.greatest(ctx)
 	out := a.out
 	slices.SortFunc(out.unasked, func(a, b *unasked) int { return cmp.Compare(a.column, b.column) })
 	return out
-}
-
-// list connects, and lists the tables to ask for.
-func (s *Shard) list(ctx context.Context, u *upstream.Server) (list []filledTable, all []tableName, err error) {
-	connect, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("no answer within %v", connectTime))
-	defer cancel()
-	if err := u.DB.PingContext(connect); err != nil {
-		if connect.Err() != nil {
-			err = context.Cause(connect)
-		}
-		return nil, nil, err
-	}
-	return s.tables(ctx, u)
 }

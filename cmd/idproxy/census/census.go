@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/config"
 	"idproxy/idsource/segment"
 	"idproxy/proxy"
@@ -58,7 +59,7 @@ func (u *unasked) Unwrap() error { return u.err }
 // is reports whether a column that could not be asked is one that a client's INSERT
 // goes to: its own connection was asked for that.
 func (u *unasked) is(column string) bool {
-	return u.column != "" && slices.ContainsFunc(u.shard.listeners, func(l *config.Listener) bool {
+	return u.column != "" && slices.ContainsFunc(u.shard.Listeners, func(l *config.Listener) bool {
 		return strings.EqualFold(proxy.ColumnOn(l.Name, u.column), column)
 	})
 }
@@ -67,10 +68,10 @@ var errNoAccount = errors.New("it has no account")
 
 // Shard is a server on which rules hold, by one or several listeners.
 type Shard struct {
-	listeners []*config.Listener
-	Account   *config.Listener // whose account is used; nil: none has one
-	writable  bool             // one of them asks for a server that takes writes
-	census    *census
+	*inventory.Shard
+	Account  *config.Listener // whose account is used; nil: none has one
+	writable bool             // one of them asks for a server that takes writes
+	census   *census
 }
 
 // Shards returns the servers that the rules of a source hold on.
@@ -80,32 +81,27 @@ func Shards(cfg *config.Config, source *config.Source) []*Shard {
 
 // shards returns the servers that the source's rules hold on. Listeners that lead
 // to the same servers are one.
-func (c *census) shards() []*Shard {
-	var all []*Shard
-	at := map[string]*Shard{}
-	for i := range c.cfg.Listeners {
-		l := &c.cfg.Listeners[i]
-		if !c.concerns(l) {
-			continue
+func (c *census) shards() (all []*Shard) {
+	for _, at := range inventory.Shards(c.cfg, func(l *config.Listener, rules []*config.Rule) (string, bool) {
+		return l.Behind(), slices.ContainsFunc(rules, func(r *config.Rule) bool { return r.Source == c.source.Name })
+	}) {
+		s := &Shard{Shard: at, census: c}
+		for _, l := range at.Listeners {
+			s.writable = s.writable || l.Writable
+			if s.Account == nil && l.Account != nil {
+				s.Account = l
+			}
 		}
-		s := at[l.Behind()]
-		if s == nil {
-			s = &Shard{census: c}
-			at[l.Behind()] = s
-			all = append(all, s)
-		}
-		s.listeners = append(s.listeners, l)
-		s.writable = s.writable || l.Writable
-		if s.Account == nil && l.Account != nil {
-			s.Account = l
-		}
+		all = append(all, s)
 	}
 	return all
 }
 
-// concerns reports whether a rule of the source holds on a listener.
-func (c *census) concerns(l *config.Listener) bool {
-	return slices.ContainsFunc(c.cfg.Rules, func(r config.Rule) bool { return r.On(l.Name) && r.Source == c.source.Name })
+func (f *found) add(part found) {
+	f.unasked, f.renamed = append(f.unasked, part.unasked...), append(f.renamed, part.renamed...)
+	for k, g := range part.greatest {
+		f.raise(k, g)
+	}
 }
 
 func (f *found) raise(k series, g segment.Greatest) {
@@ -119,7 +115,7 @@ func (s *Shard) Name() string {
 	if s.Account != nil {
 		return s.Account.Name
 	}
-	return s.listeners[0].Name
+	return s.Listeners[0].Name
 }
 
 // lastMillionth shifts the greatest id of a column to the number of ids at its end.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/idsource/segment"
 	"idproxy/proxy"
@@ -28,6 +29,7 @@ func (c *filledColumn) name() string { return c.schema + "." + c.table + "." + c
 // asker asks a server for the greatest ids of columns. Several goroutines use it.
 type asker struct {
 	*Shard
+	*inventory.Listing
 	u *upstream.Server
 
 	mu      sync.Mutex
@@ -40,14 +42,14 @@ func (a *asker) find(ctx context.Context, t filledTable) {
 	columns, err := a.columnsOf(ctx, t)
 	if err != nil {
 		for _, r := range t.rules {
-			a.miss(t.schema+"."+t.table+"."+r.Column, err)
+			a.miss(t.Schema+"."+t.Name+"."+r.Column, err)
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range columns {
 		same := func(of filledColumn) bool { return of.of == c.of && strings.EqualFold(of.name(), c.name()) }
-		if !t.view || !slices.ContainsFunc(a.columns, same) { // a view and its table have the same
+		if !t.View || !slices.ContainsFunc(a.columns, same) { // a view and its table have the same
 			a.columns = append(a.columns, c)
 		}
 	}
@@ -107,12 +109,12 @@ func (a *asker) miss(column string, err error) {
 
 // columnsOf returns the columns of a table that the source fills.
 func (a *asker) columnsOf(ctx context.Context, t filledTable) (columns []filledColumn, err error) {
-	if !t.view && !a.counts(t.tableName) {
+	if !t.View && !a.counts(t.TableName) {
 		return nil, nil
 	}
 	table := &rule.Table{Columns: t.columns}
-	if t.view || slices.ContainsFunc(t.rules, func(r *rule.Rule) bool { return table.Find(r.Column) == nil }) {
-		if table, err = a.u.Table(ctx, t.schema, t.table, t.rules); err != nil {
+	if t.View || slices.ContainsFunc(t.rules, func(r *rule.Rule) bool { return table.Find(r.Column) == nil }) {
+		if table, err = a.u.Table(ctx, t.Schema, t.Name, t.rules); err != nil {
 			return nil, err
 		}
 	}
@@ -121,14 +123,14 @@ func (a *asker) columnsOf(ctx context.Context, t filledTable) (columns []filledC
 		if !ok || column.Form(r.IDs) == rule.FormNone || !r.Exact() && !r.Unfit(table).None() { // it is left alone
 			continue
 		}
-		c := filledColumn{schema: t.schema, table: t.table, column: column}
-		if t.view && segment.IsTemplate(a.census.source.Segment.Key) {
+		c := filledColumn{schema: t.Schema, table: t.Name, column: column}
+		if t.View && segment.IsTemplate(a.census.source.Segment.Key) {
 			if ok, err = a.behind(ctx, &c); err != nil {
 				return nil, err
 			}
 		}
-		if ok && a.counts(tableName{c.schema, c.table}) {
-			c.of = a.seriesOf(tableName{c.schema, c.table})
+		if ok && a.counts(inventory.TableName{Schema: c.schema, Name: c.table}) {
+			c.of = a.seriesOf(inventory.TableName{Schema: c.schema, Name: c.table})
 			if !slices.Contains(columns, c) { // it has several rules
 				columns = append(columns, c)
 			}
@@ -138,32 +140,32 @@ func (a *asker) columnsOf(ctx context.Context, t filledTable) (columns []filledC
 }
 
 // seriesOf returns the series that fills a table.
-func (a *asker) seriesOf(t tableName) series {
-	source := a.census.source
-	return series{source.Name, segment.KeyOf(source.Segment.Key, t.schema, t.table)}
+func (s *Shard) seriesOf(t inventory.TableName) series {
+	source := s.census.source
+	return series{source.Name, segment.KeyOf(source.Segment.Key, t.Schema, t.Name)}
 }
 
 // counts reports whether the census is of the series of a table.
-func (a *asker) counts(t tableName) bool {
-	return a.census.key == "" || a.seriesOf(t).key == a.census.key
+func (s *Shard) counts(t inventory.TableName) bool {
+	return s.census.key == "" || s.seriesOf(t).key == s.census.key
 }
 
 // renamed lists the other keys of the template whose tables the server does not have, where it has the table of the series: of
-// the table's schema, where the template names that. all are the tables that the server has there.
-func (a *asker) renamed(tables []filledTable, all []tableName) (keys []string) {
+// the table's schema, where the template names that.
+func (a *asker) renamed(tables []filledTable) (keys []string) {
 	template := a.census.source.Segment.Key
-	i := slices.IndexFunc(tables, func(t filledTable) bool { return !t.view && a.counts(t.tableName) })
+	i := slices.IndexFunc(tables, func(t filledTable) bool { return !t.View && a.counts(t.TableName) })
 	if i < 0 {
 		return nil
 	}
-	made := segment.OfTemplate(segment.KeyOf(template, tables[i].schema, "{table}"))
+	made := segment.OfTemplate(segment.KeyOf(template, tables[i].Schema, "{table}"))
 	for _, key := range a.census.others {
 		if key != a.census.key && key != template && made(key) {
 			keys = append(keys, key)
 		}
 	}
-	for _, t := range all {
-		there := a.seriesOf(t).key
+	for _, t := range a.Tables {
+		there := a.seriesOf(t.TableName).key
 		keys = slices.DeleteFunc(keys, func(key string) bool { return key == there })
 	}
 	return keys

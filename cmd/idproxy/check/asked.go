@@ -7,27 +7,20 @@ import (
 	"strings"
 	"sync"
 
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
-	"idproxy/pattern"
 )
 
 // asked is a server that answers, as the checks of its tables see it.
 type asked struct {
 	*upstream.Server
-	cfg    *config.Config
-	where  string // names the server in findings, when there are others; else empty
-	facts  serverFacts
-	inside *inside
-	rights *upstream.Rights // of the account; nil: they are not known
-}
-
-// serverFacts are the settings of a server that the check of a table needs.
-type serverFacts struct {
-	version string
-	mariaDB bool
-	strict  bool // sql_mode
-	fold    bool // names of tables are the same in capitals
+	cfg     *config.Config
+	where   string // names the server in findings, when there are others; else empty
+	facts   upstream.Facts
+	listing *inventory.Listing
+	inside  *inside
+	rights  *upstream.Rights // of the account; nil: they are not known
 }
 
 // inside is what a server has around its tables, asked for when the first table wants
@@ -74,9 +67,4 @@ func (a *asked) grant(rights string, schemas ...string) string {
 		}
 	}
 	return ": run" + text
-}
-
-// same compares names of schemas and tables as the server does.
-func (a *asked) same(one, other string) bool {
-	return one == other || a.facts.fold && pattern.Fold(one) == pattern.Fold(other)
 }

@@ -35,7 +35,7 @@ func (c *checker) begins(ctx context.Context, servers []*server) []Finding {
 		}
 		for _, s := range servers {
 			for _, t := range s.tables {
-				b.add(s.listeners[0].Name, t)
+				b.add(s.Listeners[0].Name, t)
 			}
 		}
 		if err := b.compare(ctx, c.cfg.Store(source.Segment.Store), stores); err == nil { // else it is a finding of its own
@@ -61,7 +61,7 @@ type beginCheck struct {
 // missing notes what could not be asked of a shard.
 func (b *beginCheck) missing(s *census.Shard, servers []*server) {
 	asked := slices.ContainsFunc(servers, func(of *server) bool {
-		return s.Account != nil && slices.Contains(of.listeners, s.Account) && of.facts.version != "" && !of.lags && !slices.ContainsFunc(of.tables, func(t *tableCheck) bool {
+		return s.Account != nil && slices.Contains(of.Listeners, s.Account) && of.facts.Version != "" && !of.lags && !slices.ContainsFunc(of.tables, func(t *tableCheck) bool {
 			return t.rule.Source == b.source.Name && !t.seen
 		})
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/cmd/idproxy/ruleset"
 	"idproxy/config"
 	"idproxy/idsource/segment"
@@ -24,6 +25,8 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	t.shown = t.listing.Column(inventory.TableName{Schema: t.schema, Name: t.table}, r.Column)
+	t.nameType(table.Find(r.Column), kind)
 	if why := one.Unfit(table); r.Wild() && !why.None() {
 		t.left = why.String()
 		return false, nil
@@ -75,6 +78,18 @@ func (t *tableCheck) fits(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// nameType gives a column of text, or for wide ids, the name of its type that messages show: definitions do not tell INET4 from INET6.
+func (t *tableCheck) nameType(c *rule.Column, kind rule.IDKind) {
+	if c == nil || t.shown == nil || !c.Text && !kind.Wide() {
+		return
+	}
+	const set = " CHARACTER SET " // stays, where the ids do not fit for that
+	_, charset, matters := strings.Cut(c.Type, set)
+	if c.Type = strings.ToUpper(t.shown.Type); matters {
+		c.Type += set + charset
+	}
+}
+
 // findBase finds the table whose series the column is filled from: a view has none of its own.
 func (t *tableCheck) findBase(ctx context.Context, source *config.Source) error {
 	t.base = rewriter.Name{Schema: []byte(t.schema), Table: []byte(t.table)}
@@ -105,35 +120,36 @@ func (t *tableCheck) compare(positions map[string]uint64) {
 
 // column looks at how the id is declared. A default is what an INSERT stores
 // that goes around the proxy; MariaDB takes no invisible column without one.
-func (t *tableCheck) column(ctx context.Context) error {
-	const query = "SELECT LOWER(EXTRA), COLUMN_DEFAULT IS NOT NULL AND COLUMN_DEFAULT <> 'NULL' FROM information_schema.COLUMNS " +
-		"WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
-	return t.Each(ctx, query, func(row []string) {
-		extra, hasDefault, forward := row[0], row[1] == "1", t.rule.Unsupported == config.UnsupportedForward
-		auto := strings.Contains(extra, "auto_increment")
-		t.null = t.facts.mariaDB && !auto && !hasDefault
-		switch {
-		case forward && auto:
-			t.warn("unsupported: forward, and the column has AUTO_INCREMENT: what passes without an id draws one from the server's own counter, " +
-				"which another shard may have given; take AUTO_INCREMENT off, or use unsupported: reject")
-		case forward && !t.facts.strict && !hasDefault:
-			t.warn("unsupported: forward, and the server's sql_mode is not strict: what would pass is refused all the same, " +
-				"for the server would store 0; set STRICT_TRANS_TABLES")
-		case hasDefault && ruleset.Kind(t.cfg.Source(t.rule.Source)).Wide():
-			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop it, unless it makes an id each time, as (UUID()) does")
-		case hasDefault && !t.unlike.None():
-			t.add(LevelError, "%v: an INSERT that goes around the proxy stores that instead of failing; drop the default", t.unlike)
-		case hasDefault:
-			t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop the default, "+
-				"or add CHECK (%s > 0)", t.rule.Column)
-		case t.facts.mariaDB && auto && strings.Contains(extra, "invisible"):
-			t.add(LevelNote, "the column is invisible: MariaDB lets AUTO_INCREMENT go only if it gets a default "+
-				"(error 4108), such as DEFAULT 0 with CHECK (%s > 0)", t.rule.Column)
-		case auto:
-			t.add(LevelNote, "the column has AUTO_INCREMENT: an INSERT that no proxy sees (of a routine, a trigger, or dynamic SQL whose text is not known) gets an id "+
-				"of the server's own counter, which another shard may have given; take AUTO_INCREMENT off, so that it fails with 1364")
-		}
-	}, t.schema, t.table, t.rule.Column)
+func (t *tableCheck) column(context.Context) error {
+	c := t.shown
+	if c == nil {
+		return nil
+	}
+	extra, forward := strings.ToLower(c.Extra), t.rule.Unsupported == config.UnsupportedForward
+	auto := strings.Contains(extra, "auto_increment")
+	t.null = t.facts.MariaDB && !auto && !c.HasDefault
+	switch {
+	case forward && auto:
+		t.warn("unsupported: forward, and the column has AUTO_INCREMENT: what passes without an id draws one from the server's own counter, " +
+			"which another shard may have given; take AUTO_INCREMENT off, or use unsupported: reject")
+	case forward && !t.facts.Strict && !c.HasDefault:
+		t.warn("unsupported: forward, and the server's sql_mode is not strict: what would pass is refused all the same, " +
+			"for the server would store 0; set STRICT_TRANS_TABLES")
+	case c.HasDefault && ruleset.Kind(t.cfg.Source(t.rule.Source)).Wide():
+		t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop it, unless it makes an id each time, as (UUID()) does")
+	case c.HasDefault && !t.unlike.None():
+		t.add(LevelError, "%v: an INSERT that goes around the proxy stores that instead of failing; drop the default", t.unlike)
+	case c.HasDefault:
+		t.warn("the column has a default: an INSERT that goes around the proxy stores that instead of failing; drop the default, "+
+			"or add CHECK (%s > 0)", t.rule.Column)
+	case t.facts.MariaDB && auto && strings.Contains(extra, "invisible"):
+		t.add(LevelNote, "the column is invisible: MariaDB lets AUTO_INCREMENT go only if it gets a default "+
+			"(error 4108), such as DEFAULT 0 with CHECK (%s > 0)", t.rule.Column)
+	case auto:
+		t.add(LevelNote, "the column has AUTO_INCREMENT: an INSERT that no proxy sees (of a routine, a trigger, or dynamic SQL whose text is not known) gets an id "+
+			"of the server's own counter, which another shard may have given; take AUTO_INCREMENT off, so that it fails with 1364")
+	}
+	return nil
 }
 
 // bitsOf is how many bits the ids of a source have at most; 0 where they grow.

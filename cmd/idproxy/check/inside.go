@@ -21,7 +21,7 @@ func (t *tableCheck) grants(ctx context.Context) error {
 		var partly [][2]string // users and hosts
 		var id [][2]string     // those that may write the id
 		for _, g := range grants {
-			if !t.same(g[2], t.schema) || !t.same(g[3], t.table) || !slices.Contains(strings.Split(g[5], ","), priv) {
+			if !t.facts.Same(g[2], t.schema) || !t.facts.Same(g[3], t.table) || !slices.Contains(strings.Split(g[5], ","), priv) {
 				continue
 			}
 			who := [2]string{g[0], g[1]}
@@ -77,7 +77,7 @@ func (t *tableCheck) views(ctx context.Context) error {
 		if !strings.Contains(v[2], of) {
 			continue
 		}
-		rules := t.rules.Match([]byte(v[0]), []byte(v[1]), t.facts.fold)
+		rules := t.rules.Match([]byte(v[0]), []byte(v[1]), t.facts.Fold)
 		if len(rules) == 0 {
 			t.warn("view %s.%s of the table has no rule: an INSERT through it gets no id; add a rule for the view, with its own name of the column", v[0], v[1])
 			continue
@@ -104,7 +104,7 @@ func (t *tableCheck) programs(context.Context) error {
 	}
 	sets := regexp.MustCompile("(?is)\\bset\\b[^;]*\\bnew\\s*\\.\\s*`?" + regexp.QuoteMeta(t.rule.Column) + "`?\\s*:?=")
 	for _, p := range triggers {
-		if !t.same(p[0], t.schema) || !t.same(p[1], t.table) {
+		if !t.facts.Same(p[0], t.schema) || !t.facts.Same(p[1], t.table) {
 			continue
 		}
 		if t.null {
@@ -117,7 +117,7 @@ func (t *tableCheck) programs(context.Context) error {
 	}
 	inserts := regexp.MustCompile("(?is)\\b(insert|replace)\\b[^;(]*[\\s.`]" + regexp.QuoteMeta(t.table) + "($|[\\s`(;])")
 	for _, p := range programs {
-		if t.same(p[0], t.schema) && inserts.MatchString(p[3]) {
+		if t.facts.Same(p[0], t.schema) && inserts.MatchString(p[3]) {
 			t.warn("%s %s inserts into the table inside the server, where no proxy sees it: those rows get no id from the source", p[1], p[2])
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"idproxy/cmd/idproxy/ruleset"
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/config"
-	"idproxy/rule"
 )
 
 // serversAtOnce are asked at once, each over a few connections (upstream.ConnectionsAtOnce):
@@ -53,7 +52,7 @@ func (c *checker) run(ctx context.Context) (findings []Finding) {
 			continue
 		}
 		for _, s := range servers {
-			if s.listeners[0] == l {
+			if s.Listeners[0] == l {
 				findings = append(findings, s.report()...)
 			}
 		}
@@ -82,28 +81,14 @@ func (c *checker) servers() (servers []*server) {
 		as       config.Account
 		tls      config.UpstreamTLS
 	}
-	sets := ruleset.ByListener(c.cfg, nil, nil)
-	byWay := map[way]*server{}
-	for i := range c.cfg.Listeners {
-		l := &c.cfg.Listeners[i]
+	shards := inventory.Shards(c.cfg, func(l *config.Listener, _ []*config.Rule) (w way, ok bool) {
 		if l.Account == nil || l.Foreign() {
-			continue
+			return w, false
 		}
-		w := way{l.Behind(), l.Writable, *l.Account, l.UpstreamTLS}
-		s := byWay[w]
-		if s == nil {
-			s = &server{asked: asked{cfg: c.cfg}, patience: c.patience, rules: map[*rule.List][]*config.Rule{}}
-			byWay[w] = s
-			servers = append(servers, s)
-		}
-		s.listeners = append(s.listeners, l)
-		if rules := sets[l.Name]; s.rules[rules] == nil {
-			s.sets = append(s.sets, rules)
-			s.rules[rules] = ruleset.On(c.cfg, l.Name)
-		}
-	}
-	for _, s := range servers {
-		s.alone = len(servers) == 1
+		return way{l.Behind(), l.Writable, *l.Account, l.UpstreamTLS}, true
+	})
+	for _, s := range shards {
+		servers = append(servers, &server{Shard: s, asked: asked{cfg: c.cfg}, patience: c.patience, alone: len(shards) == 1})
 	}
 	return servers
 }

@@ -11,30 +11,28 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/proxy/choice"
-	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
 // server is a server that is asked with the account of its listeners.
 type server struct {
-	notes // about the server itself
+	*inventory.Shard // of listeners with the same account
+	notes            // about the server itself
 	asked
-	patience  patience
-	listeners []*config.Listener // in front of it, with the same account
-	alone     bool               // no other server is asked
-	lags      bool               // what is asked may lag behind another
-	sets      []*rule.List       // of its listeners, each once
-	rules     map[*rule.List][]*config.Rule
-	tables    []*tableCheck // by rule, then by name; those that a deadline left out, too
+	patience patience
+	alone    bool          // no other server is asked
+	lags     bool          // what is asked may lag behind another
+	tables   []*tableCheck // by rule, then by name; those that a deadline left out, too
 }
 
 // name is how findings name the server: by its listeners.
 func (s *server) name() string {
-	names := make([]string, len(s.listeners))
-	for i, l := range s.listeners {
+	names := make([]string, len(s.Listeners))
+	for i, l := range s.Listeners {
 		names[i] = l.Name
 	}
 	if len(names) == 1 {
@@ -43,21 +41,21 @@ func (s *server) name() string {
 	return "listeners " + strings.Join(names, ", ")
 }
 
-func (s *server) pos() config.Pos { return s.listeners[0].Pos }
+func (s *server) pos() config.Pos { return s.Listeners[0].Pos }
 
 // address is that of the server that was asked, or of all where none could be.
 func (s *server) address() string {
 	if s.asked.Server != nil {
 		return s.asked.Server.Addr.String()
 	}
-	return s.listeners[0].Behind()
+	return s.Listeners[0].Behind()
 }
 
 // run looks at the server and at all tables that rules concern.
 func (s *server) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience.all)
 	defer cancel()
-	u, takesWrites, err := upstream.OpenUsed(ctx, s.cfg, s.listeners[0])
+	u, takesWrites, err := upstream.OpenUsed(ctx, s.cfg, s.Listeners[0])
 	if err != nil {
 		s.add(s.pos(), LevelError, "%s: %v: NOT checked, nor are its tables", s.name(), err)
 		return
@@ -69,12 +67,15 @@ func (s *server) run(ctx context.Context) {
 	}
 	s.standbys(ctx)
 	s.inside, s.where = s.lookInside(ctx), s.whereName()
-	if err := s.greet(ctx); err != nil {
+	first, cancel := context.WithTimeout(ctx, s.patience.first)
+	defer cancel()
+	rights, err := s.Rights(first)
+	if rights == nil {
 		s.add(s.pos(), LevelError, "%s: server %s: %v: NOT checked, nor are its tables", s.name(), s.address(), silence(err, s.patience.first))
 		return
 	}
-	s.add(s.pos(), LevelNote, "%s: server %s is %s", s.name(), s.address(), s.facts.version)
-	rights, err := s.Rights(ctx)
+	s.facts = rights.Facts
+	s.add(s.pos(), LevelNote, "%s: server %s is %s", s.name(), s.address(), s.facts.Version)
 	if err != nil {
 		s.add(s.pos(), LevelNote, "%s: not checked: what the account may not see: %v", s.name(), err)
 	} else {
@@ -93,11 +94,11 @@ func (s *server) run(ctx context.Context) {
 
 // standbys says of the other servers behind the listener whether sessions could go to them.
 func (s *server) standbys(ctx context.Context) {
-	for _, to := range s.listeners[0].Servers() {
+	for _, to := range s.Listeners[0].Servers() {
 		if to == s.asked.Server.Addr {
 			continue
 		}
-		u, err := upstream.OpenAlone(s.listeners[0], to, func() time.Duration { return s.cfg.ConnectTimeout(s.listeners[0]) })
+		u, err := upstream.OpenAlone(s.Listeners[0], to, func() time.Duration { return s.cfg.ConnectTimeout(s.Listeners[0]) })
 		if err == nil {
 			err = errors.Join(u.TakesWrites(ctx), u.Close())
 		}
@@ -120,24 +121,12 @@ func silence(err error, waited time.Duration) error {
 	return err
 }
 
-// greet asks for what does not depend on tables.
-func (s *server) greet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.patience.first)
-	defer cancel()
-	var modes, names string
-	err := s.DB.QueryRowContext(ctx, "SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.lower_case_table_names").Scan(&s.facts.version, &modes, &names)
-	s.facts.mariaDB = strings.Contains(s.facts.version, "MariaDB")
-	s.facts.strict = strings.Contains(modes, "STRICT_")
-	s.facts.fold = names != "0"
-	return err
-}
-
 // logins finds accounts that cannot log in through a listener without TLS as they can
 // at the server, which offers it: the client has to send its password, which it does not
 // do in the clear. The server remembers who did, until it is restarted or told to forget.
 func (s *server) logins(ctx context.Context) {
-	bare := slices.DeleteFunc(slices.Clone(s.listeners), func(l *config.Listener) bool { return l.TLS != nil || l.Listen.Network != "tcp" })
-	if len(bare) == 0 || s.facts.mariaDB {
+	bare := slices.DeleteFunc(slices.Clone(s.Listeners), func(l *config.Listener) bool { return l.TLS != nil || l.Listen.Network != "tcp" })
+	if len(bare) == 0 || s.facts.MariaDB {
 		return
 	}
 	var accounts []string
@@ -168,7 +157,7 @@ func (s *server) hidden(rights *upstream.Rights) {
 			s.add(s.pos(), LevelNote, "%s: not checked: %s in %s: account %s has no %s there%s", s.name(), what.shows, someOf(schemas), rights.Account, what.right, s.grant(what.right, schemas...))
 		}
 	}
-	switch inMySQL := s.facts.mariaDB || strings.HasPrefix(s.facts.version, "5."); { // mysql.proc has the routines
+	switch inMySQL := s.facts.MariaDB || strings.HasPrefix(s.facts.Version, "5."); { // mysql.proc has the routines
 	case len(s.tables) == 0 || rights.Everywhere("SELECT"):
 	case inMySQL && !rights.On("mysql", "SELECT"):
 		s.add(s.pos(), LevelNote, "%s: not checked: what routines do: account %s has no SELECT on mysql.*%s", s.name(), rights.Account, s.grant("SELECT", "mysql"))
@@ -191,54 +180,43 @@ func (s *server) match(ctx context.Context) error {
 			s.tables = append(s.tables, &tableCheck{asked: &s.asked, rules: set, rule: r, schema: schema, table: table})
 		}
 	}
-	names, err := s.names(ctx)
+	l, err := s.List(ctx, s.cfg, s.Server, func(*config.Rule) bool { return true })
 	if err != nil {
 		return err
 	}
-	for _, set := range s.sets {
+	var all []string // schemas whose tables a wildcard may match
+	if slices.ContainsFunc(l.Rules, (*config.Rule).Wild) {
+		all = l.Schemas
+	}
+	if err := l.Show(ctx, l.Schemas, nil, all); err != nil {
+		return err
+	}
+	s.listing = l
+	for _, set := range l.Sets {
 		byName := map[string]*config.Rule{}
-		for _, r := range s.rules[set] {
+		for _, r := range set.Rules {
 			byName[r.String()] = r
 			if !r.Wild() {
-				add(set, r, r.Schema, r.Table)
+				add(set.List, r, r.Schema, r.Table)
 			}
 		}
-		for _, name := range names {
-			for _, rule := range set.Match(name.Schema, name.Table, s.facts.fold) {
+		for _, t := range l.Tables {
+			for _, rule := range set.Match([]byte(t.Schema), []byte(t.Name), s.facts.Fold) {
 				if !rule.Exact() {
-					add(set, byName[rule.String()], string(name.Schema), string(name.Table))
+					add(set.List, byName[rule.String()], t.Schema, t.Name)
 				}
 			}
 		}
 	}
-	for _, set := range s.sets {
-		for _, r := range s.rules[set] {
-			if !matched[r] {
-				s.add(r.Pos, LevelNote, "rule %s: %smatches no table that the account may see", r, s.where)
-			}
+	for _, r := range l.Rules {
+		if !matched[r] {
+			s.add(r.Pos, LevelNote, "rule %s: %smatches no table that the account may see", r, s.where)
 		}
 	}
 	slices.SortStableFunc(s.tables, func(a, b *tableCheck) int {
 		return cmp.Or(cmp.Compare(a.rule.Pos.Line, b.rule.Pos.Line), cmp.Compare(a.rule.Pos.Column, b.rule.Pos.Column), strings.Compare(a.schema, b.schema), strings.Compare(a.table, b.table))
 	})
 	return nil
-}
-
-// names lists the tables and views that the account may see, if a wildcard is to find
-// some. Those of the server's own schemas are no one's to insert into.
-func (s *server) names(ctx context.Context) (names []rewriter.Name, err error) {
-	wild := false
-	for _, rules := range s.rules {
-		wild = wild || slices.ContainsFunc(rules, (*config.Rule).Wild)
-	}
-	if !wild {
-		return nil, nil
-	}
-	const query = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA" + upstream.NotOwn
-	err = s.Each(ctx, query, func(row []string) {
-		names = append(names, rewriter.Name{Schema: []byte(row[0]), Table: []byte(row[1])})
-	})
-	return names, err
 }
 
 // report returns what was found, and what could not be looked at.

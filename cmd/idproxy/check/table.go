@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/config"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -18,14 +19,15 @@ type tableCheck struct {
 	schema, table string
 
 	// What was found.
-	seen     bool          // all was looked at
-	left     string        // why a wildcard rule leaves the table alone
-	unlike   rule.Misfit   // to a column with AUTO_INCREMENT
-	ids      bool          // the column takes ids that are numbers: what follows was asked
-	null     bool          // MariaDB reads it as NULL in the values of an INSERT, where the table has a BEFORE trigger
-	max      uint64        // what it holds
-	greatest uint64        // what is in it
-	base     rewriter.Name // where a source has a series for each table: the one behind a view; none: the view fills none
+	shown    *inventory.Column // the column; nil: there is none, or the account may not see it
+	seen     bool              // all was looked at
+	left     string            // why a wildcard rule leaves the table alone
+	unlike   rule.Misfit       // to a column with AUTO_INCREMENT
+	ids      bool              // the column takes ids that are numbers: what follows was asked
+	null     bool              // MariaDB reads it as NULL in the values of an INSERT, where the table has a BEFORE trigger
+	max      uint64            // what it holds
+	greatest uint64            // what is in it
+	base     rewriter.Name     // where a source has a series for each table: the one behind a view; none: the view fills none
 }
 
 func (t *tableCheck) add(level, format string, args ...any) {

@@ -284,10 +284,10 @@ func (p *Plan) Partial() bool {
 
 // knows reports whether all tables that a pattern matches were read.
 func (p *Plan) knows(t pattern.Table) bool {
-	wild := pattern.Table{Schema: t.Schema, Name: "-"} // whether the schema is
-	return !slices.ContainsFunc(p.survey.said, func(s *said) bool {
-		return wild.Exact() && !s.On(t.Schema, "SELECT") || !wild.Exact() && (len(p.Schemas) > 0 || !s.Everywhere("SELECT"))
-	})
+	if len(p.Schemas) > 0 && strings.ContainsAny(t.Schema, "*?") {
+		return false
+	}
+	return !slices.ContainsFunc(p.survey.said, func(s *said) bool { return !s.Sees(t) })
 }
 
 // warn says what may have been missed, and what the file needs.

@@ -44,7 +44,7 @@ type said struct {
 // has reports whether a server shows a table of a schema.
 func (s *said) has(schema string) bool {
 	for of := range s.tables {
-		if of.schema == schema || s.Fold && pattern.Fold(of.schema) == pattern.Fold(schema) {
+		if s.Same(of.schema, schema) {
 			return true
 		}
 	}
@@ -128,7 +128,7 @@ func readShard(ctx context.Context, shard Shard, login Login, o Options) (*said,
 	if out.Rights, err = u.Rights(ctx); err != nil {
 		return nil, err
 	}
-	r.dates = out.MariaDB
+	r.periods = out.MariaDB
 	if err := r.list(ctx, o.Schemas); err != nil {
 		return nil, err
 	}

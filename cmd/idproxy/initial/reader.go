@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/rule"
@@ -16,51 +15,41 @@ import (
 // reader reads one server.
 type reader struct {
 	*upstream.Server
-	tables map[name]*table
-	plain  func(schema, table, column string) bool // a key that is no AUTO_INCREMENT gets ids, too
-	dates  bool                                    // the server knows periods
+	tables  map[name]*table
+	plain   func(schema, table, column string) bool // a key that is no AUTO_INCREMENT gets ids, too
+	periods bool                                    // the server has them
 }
 
-// notSystem narrows a question about tables to those of users.
-const notSystem = " TABLE_SCHEMA" + upstream.NotOwn
+// aDate is whether a column could be that of a period (MariaDB).
+const aDate = "(IS_NULLABLE = 'NO' AND DATA_TYPE IN ('date', 'datetime', 'timestamp'))"
 
 // list lists the tables of some schemas, nil: of all, that the account may see, with the columns that can be their id. The questions are apart:
 // servers answer them in less time than a join of them.
 func (r *reader) list(ctx context.Context, schemas []string) error {
-	of, args := notSystem, []any{}
+	of := " TABLE_SCHEMA" + upstream.NotOwn
 	if len(schemas) > 0 {
-		of += "AND TABLE_SCHEMA IN (?" + strings.Repeat(",?", len(schemas)-1) + ") "
-		for _, s := range schemas {
-			args = append(args, s)
-		}
+		of += "AND TABLE_SCHEMA IN (" + upstream.Literals(schemas) + ") "
 	}
-	type question struct {
-		query string
-		row   func(t *table, row []string)
-	}
-	questions := []question{
-		{"SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, AUTO_INCREMENT FROM information_schema.TABLES WHERE" + of, (*table).setKind},
+	for _, q := range []struct {
+		each        func(ctx context.Context, query string, do func(row []string)) error
+		what, where string
+		row         func(t *table, row []string)
+	}{
+		{r.EachNow, "TABLE_TYPE, AUTO_INCREMENT FROM information_schema.TABLES", "", (*table).setKind},
 		{
-			"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), UPPER(EXTRA), COLUMN_DEFAULT FROM information_schema.COLUMNS WHERE" +
-				of + "AND (COLUMN_KEY = 'PRI' OR EXTRA LIKE '%auto_increment%')", (*table).addColumn,
+			r.Each, "COLUMN_NAME, LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), UPPER(EXTRA), COLUMN_DEFAULT, " + aDate + " FROM information_schema.COLUMNS",
+			"AND (COLUMN_KEY = 'PRI' OR EXTRA LIKE '%auto_increment%' OR " + aDate + ")", (*table).addColumn,
 		},
-		{"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, INDEX_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS WHERE" + of + "AND (SEQ_IN_INDEX = 1 OR INDEX_NAME = 'PRIMARY')", (*table).setKey},
-		{"SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE" + of + "AND REFERENCED_TABLE_NAME IS NOT NULL", (*table).setRefers},
-	}
-	if r.dates {
-		questions = append(questions, question{
-			"SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS WHERE" + of +
-				"AND IS_NULLABLE = 'NO' AND DATA_TYPE IN ('date', 'datetime', 'timestamp') GROUP BY TABLE_SCHEMA, TABLE_NAME HAVING COUNT(*) > 1", (*table).setDated,
-		})
-	}
-	for _, q := range questions {
-		err := r.Each(ctx, q.query, func(row []string) {
+		{r.Each, "COLUMN_NAME, INDEX_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS", "AND (SEQ_IN_INDEX = 1 OR INDEX_NAME = 'PRIMARY')", (*table).setKey},
+		{r.Each, "COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE", "AND REFERENCED_TABLE_NAME IS NOT NULL", (*table).setRefers},
+	} {
+		err := q.each(ctx, "SELECT TABLE_SCHEMA, TABLE_NAME, "+q.what+" WHERE"+of+q.where, func(row []string) {
 			of := name{row[0], row[1]}
 			if r.tables[of] == nil {
 				r.tables[of] = &table{plain: func(column string) bool { return r.plain(of.schema, of.table, column) }}
 			}
 			q.row(r.tables[of], row[2:])
-		}, args...)
+		})
 		if err != nil {
 			return fmt.Errorf("list of tables: %w", err)
 		}
@@ -82,7 +71,7 @@ func (r *reader) greatest(ctx context.Context) {
 		ctx, cancel := context.WithTimeoutCause(ctx, readTime, fmt.Errorf("no answer within %v", readTime))
 		defer cancel()
 		n, err := r.Greatest(ctx, of.schema, of.table, rule.Column{Name: id.name, Max: id.most()}, 0)
-		if err == nil && t.dated {
+		if err == nil && r.periods && t.dates > 1 {
 			var name, definition string
 			err = r.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+upstream.Quote(of.schema)+"."+upstream.Quote(of.table)).Scan(&name, &definition)
 			t.period = aPeriod.MatchString(definition)

@@ -139,7 +139,7 @@ func ruled(p *Plan) (tables []string) {
 // TestUnseen: a wildcard matches nothing that may be there unread, and a table that a server may have
 // without a word is left out.
 func TestUnseen(t *testing.T) {
-	all, narrow := upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`"), upstream.ReadRights("'a'@'%'", upstream.Names{}, "GRANT SELECT ON `s_%`.* TO `a`@`%`")
+	all, narrow := upstream.ReadRights(upstream.Facts{Account: "'a'@'%'"}, "GRANT SELECT ON *.* TO `a`@`%`"), upstream.ReadRights(upstream.Facts{Account: "'a'@'%'"}, "GRANT SELECT ON `s_%`.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}}
 	plan := func(o Options, said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(o) }
 	p := plan(Options{}, numbered(all, exact, "s_1", "s_2", "s_3"))
@@ -158,7 +158,7 @@ func TestUnseen(t *testing.T) {
 
 // TestUnite: a table that one server has in capitals is that of another which knows none.
 func TestUnite(t *testing.T) {
-	all := upstream.ReadRights("", upstream.Names{}, "GRANT SELECT ON *.* TO `a`@`%`")
+	all := upstream.ReadRights(upstream.Facts{}, "GRANT SELECT ON *.* TO `a`@`%`")
 	shards := []Shard{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	plan := func(said ...*said) *Plan { return (&Survey{Shards: shards[:len(said)], said: said}).Plan(Options{}) }
 	p := plan(numbered(all, folding, "shop"), numbered(all, exact, "Shop"), numbered(all, folding, "SHOP"))

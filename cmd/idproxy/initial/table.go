@@ -21,7 +21,7 @@ func (n name) compare(with name) int {
 // table is what a server says of one.
 type table struct {
 	kind    string                   // BASE TABLE, VIEW, ...
-	columns []column                 // those of the primary key, and one with AUTO_INCREMENT
+	columns []column                 // those of the primary key and one with AUTO_INCREMENT, beside others
 	leads   []string                 // the columns that some key begins with
 	keys    []string                 // the columns of the primary key
 	refers  []string                 // the columns of foreign keys
@@ -29,7 +29,7 @@ type table struct {
 	top     uint64                   // the greatest id in the table, or given
 	unread  error                    // why top is not known
 	plain   func(column string) bool // a key that is no AUTO_INCREMENT gets ids, too; nil: none does
-	dated   bool                     // it has columns that a period could have
+	dates   int                      // how many columns a period could have
 	period  bool                     // it has a period of the application's (MariaDB)
 }
 
@@ -57,6 +57,9 @@ func (t *table) addColumn(row []string) {
 		generated: strings.Contains(row[3], "VIRTUAL") || strings.Contains(row[3], "STORED") || strings.Contains(row[3], "PERSISTENT"),
 		byDefault: row[4],
 	})
+	if row[5] == "1" {
+		t.dates++
+	}
 }
 
 // setKey takes a column of a key. information_schema.COLUMNS calls a unique key the primary one where
@@ -69,8 +72,6 @@ func (t *table) setKey(row []string) {
 		t.leads = append(t.leads, row[0])
 	}
 }
-
-func (t *table) setDated([]string) { t.dated = true }
 
 func (t *table) setRefers(row []string) { t.refers = append(t.refers, row[0]) }
 

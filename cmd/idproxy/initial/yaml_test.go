@@ -34,7 +34,7 @@ func TestYAML(t *testing.T) {
 	}
 	s := &Survey{
 		Shards: []Shard{{"a", config.Addr{Network: "tcp", Address: "[::1]:3306"}}}, Login: Login{User: "$it's: {}", Written: "${file:/no such}"},
-		said: []*said{{tables: tables, Rights: upstream.ReadRights("'x'@'%'", upstream.Names{}, "GRANT SELECT ON *.* TO `x`@`%`")}},
+		said: []*said{{tables: tables, Rights: upstream.ReadRights(upstream.Facts{Account: "'x'@'%'"}, "GRANT SELECT ON *.* TO `x`@`%`")}},
 	}
 	p := s.Plan(Options{Proxies: 1, Listen: "127.0.0.1:3307", State: "./idproxy-data", Socket: "./admin.sock", Schema: "/usr/share/idproxy/schema.json"})
 	text := assert.Of(p.YAML()).Must(t)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"idproxy/rule"
 )
 
 // exact is the greatest number that programs read exactly that have floating point only.
@@ -12,21 +14,13 @@ const exact = 1<<53 - 1
 // leastBand is how many ids a band has at least.
 const leastBand = 1_000_000
 
-// widths are the bits of the types that count.
-var widths = map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-
 // most is the greatest id that a column holds, by its definition; 0: it is of no type that counts whole ids.
 func most(definition string) uint64 {
-	kind, rest, _ := strings.Cut(strings.ToLower(definition), " ")
-	kind, _, _ = strings.Cut(kind, "(")
-	bits := widths[kind]
-	switch {
-	case bits == 0:
-		return 0
-	case strings.HasPrefix(rest, "unsigned"):
-		return math.MaxUint64 >> (64 - bits)
-	}
-	return math.MaxUint64 >> (65 - bits)
+	declared, rest, _ := strings.Cut(definition, " ")
+	kind, _, _ := strings.Cut(declared, "(")
+	sign, _, _ := strings.Cut(rest, " ")
+	c, _ := rule.Integer("", kind, sign)
+	return c.Max
 }
 
 // bands divides what a column holds above last among shards, and returns the first id of each band, and

@@ -156,11 +156,7 @@ sources: {ids: {segment: {store: main, key: "{table}", start: 1000, last: 999999
 rules: [{table: "*.*", column: id, source: ids, mode: {switch: m}}]
 `), nil)
 	assert.Must(t, err)
-	at := func(name string) *shard {
-		s := &shard{place: place{name: name}}
-		s.leads(name, "", nil)
-		return s
-	}
+	at := func(name string) *shard { return &shard{place: place{name: name}, places: []place{{name, ""}}} }
 	m := &Migration{cfg: cfg, plan: &plan{}, shards: []*shard{at("a")}}
 	of := func(schema, name string) *seen {
 		f := &found{rule: &cfg.Rules[0], schema: schema, name: name, column: "id", definition: "int AUTO_INCREMENT", next: 7}

@@ -103,8 +103,9 @@ func (m *Migration) counting(ctx context.Context, t *table, c *counter) (k keepi
 		return k, nil
 	}
 	var names []string
-	err = s.server.Each(ctx, "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_SCHEMA = ? AND REFERENCED_TABLE_NAME = ? AND REFERENCED_COLUMN_NAME = ?",
-		func(row []string) { names = append(names, row[0]) }, t.Schema, t.Name, t.Column)
+	err = s.server.Each(ctx, "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE "+
+		"WHERE (REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME) = ("+upstream.Literals([]string{t.Schema, t.Name, t.Column})+")",
+		func(row []string) { names = append(names, row[0]) })
 	k.by = strings.Join(names, ", ")
 	return k, err
 }

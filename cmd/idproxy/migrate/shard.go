@@ -9,41 +9,30 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
+	"idproxy/cmd/idproxy/inventory"
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
-	"idproxy/pattern"
 	"idproxy/rule"
 )
 
 // shard is a server behind listeners.
 type shard struct {
+	*inventory.Shard
 	place            // by the first listener that leads to it
 	*upstream.Rights // none where it cannot be asked
 	places           []place
+	sets             []inventory.Set
 	forgets          string // its version, where that forgets counters at a restart
 	server           *upstream.Server
-	rules            [][]*config.Rule // that hold there, of each listener that leads to it
-	away             error            // why it cannot be asked, which is no obstacle to a way back; nil: it can
+	away             error // why it cannot be asked, which is no obstacle to a way back; nil: it can
 }
 
 // place is where a server is.
 type place struct{ name, address string } // of a listener, and of the server as that one has it
-
-// led is a shard, and the address by which a listener reaches it.
-type led struct {
-	*shard
-	address string
-}
-
-// leads notes that a listener leads to the shard, and the rules that hold there.
-func (s *shard) leads(listener, address string, rules []*config.Rule) {
-	s.places, s.rules = append(s.places, place{listener, address}), append(s.rules, rules)
-}
 
 // is reports whether a counter is on the shard, by a name of it.
 func (s *shard) is(c *counter) bool {
@@ -53,38 +42,29 @@ func (s *shard) is(c *counter) bool {
 // openShards opens the servers behind listeners whose rules have a switch, each once, by whatever names. On
 // the way back it is no error where one does not answer.
 func openShards(ctx context.Context, cfg *config.Config, name string, back bool) (all []*shard, err error) {
-	behind := map[string]led{}
 	met := newServers()
 	defer met.forget()
-	for i := range cfg.Listeners {
-		l := &cfg.Listeners[i]
-		var rules []*config.Rule
-		for j := range cfg.Rules {
-			if r := &cfg.Rules[j]; r.On(l.Name) {
-				rules = append(rules, r)
-			}
-		}
-		if !slices.ContainsFunc(rules, func(r *config.Rule) bool { return r.Mode.Switch == name }) {
-			continue
-		}
-		if to, ok := behind[l.Behind()]; ok {
-			to.leads(l.Name, to.address, rules)
-			continue
-		}
-		s := &shard{place: place{name: l.Name}, Rights: &upstream.Rights{}}
-		if s.away = s.open(ctx, cfg, l); s.away != nil && !back {
+	for _, at := range inventory.Shards(cfg, func(l *config.Listener, rules []*config.Rule) (string, bool) {
+		return l.Behind(), slices.ContainsFunc(rules, func(r *config.Rule) bool { return r.Mode.Switch == name })
+	}) {
+		s := &shard{Shard: at, place: place{name: at.Listeners[0].Name}, Rights: &upstream.Rights{}}
+		if s.away = s.open(ctx, cfg, at.Listeners[0]); s.away != nil && !back {
 			closeShards(all)
-			return nil, fmt.Errorf("shard %s: %w", l.Name, s.away)
+			return nil, fmt.Errorf("shard %s: %w", s.name, s.away)
 		}
-		to := led{s, s.address}
-		if same := met.same(ctx, s); same != nil {
-			closeShards([]*shard{s})
-			to.shard = same
-		} else {
+		for _, l := range at.Listeners {
+			s.places = append(s.places, place{l.Name, s.address})
+		}
+		same := met.same(ctx, s)
+		if same == nil {
 			all = append(all, s)
+			continue
 		}
-		to.leads(l.Name, to.address, rules)
-		behind[l.Behind()] = to
+		closeShards([]*shard{s})
+		same.Listeners, same.places = append(same.Listeners, s.Listeners...), append(same.places, s.places...)
+	}
+	for _, s := range all {
+		s.sets = s.Sets(cfg)
 	}
 	return all, nil
 }
@@ -123,14 +103,12 @@ func (s *shard) open(ctx context.Context, cfg *config.Config, l *config.Listener
 // forgets reports whether a server begins to count at the greatest id again when it is restarted: MySQL
 // before 8.0, MariaDB before 10.2.4.
 func forgets(version string) bool {
-	var major, minor, patch int
-	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); n != 3 {
-		return false
-	}
+	from := uint32(80000)
 	if strings.Contains(version, "MariaDB") {
-		return major*10000+minor*100+patch < 100204
+		from = 100204
 	}
-	return major < 8
+	n := upstream.VersionNumber(version)
+	return n > 0 && n < from
 }
 
 // found is what a shard says of a column.
@@ -142,6 +120,7 @@ type found struct {
 	engine       string // of the table; empty: InnoDB
 	next         uint64 // by the counter
 	groups       bool   // it counts within the groups of a key
+	unread       error  // why it has no definition
 }
 
 // listTables lists the columns of plain tables that rules with a switch are for.
@@ -161,34 +140,30 @@ func (s *shard) listTables(ctx context.Context, turnedBy string) (all []*found, 
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	errs = make([]error, len(all))
-	var asking sync.WaitGroup
-	free := make(chan struct{}, upstream.ConnectionsAtOnce)
-	for i, f := range all {
-		free <- struct{}{}
-		asking.Go(func() {
-			errs[i] = s.describe(ctx, f)
-			<-free
-		})
+	upstream.AtOnce(all, upstream.ConnectionsAtOnce, func(f *found) { f.unread = s.describe(ctx, f) })
+	for _, f := range all {
+		errs = append(errs, f.unread)
 	}
-	asking.Wait()
 	return all, errors.Join(errs...)
 }
 
 // rule returns the rule of a column that a switch turns; nil: there is none. Through each listener the
 // first one counts that matches.
 func (s *shard) rule(schema, name, column, turnedBy string) (found *config.Rule, err error) {
-	for _, rules := range s.rules {
-		i := slices.IndexFunc(rules, func(r *config.Rule) bool {
+	for _, set := range s.sets {
+		i := slices.IndexFunc(set.Rules, func(r *config.Rule) bool {
 			return strings.EqualFold(r.Column, column) && r.Pattern().Match(schema, name, s.Fold)
 		})
-		switch {
-		case i < 0 || rules[i].Mode.Switch != turnedBy:
+		if i < 0 {
+			continue
+		}
+		switch r := set.Rules[i]; {
+		case r.Mode.Switch != turnedBy:
 		case found == nil:
-			found = rules[i]
-		case found.Source != rules[i].Source:
+			found = r
+		case found.Source != r.Source:
 			return nil, fmt.Errorf("table %s.%s gets ids of source %s by rule %s through one listener, and of source %s by rule %s through another: name one source in both",
-				schema, name, found.Source, found, rules[i].Source, rules[i])
+				schema, name, found.Source, found, r.Source, r)
 		}
 	}
 	return found, nil
@@ -198,16 +173,15 @@ func (s *shard) rule(schema, name, column, turnedBy string) (found *config.Rule,
 // a word, and the proxies may fill them. tables are those that it shows.
 func (s *shard) hidden(turnedBy string, tables []*found) (all []Finding) {
 	defer func() { all = unique(all) }() // a rule may hold for several listeners
-	for _, rules := range s.rules {
-		for _, r := range rules {
+	for _, set := range s.sets {
+		for _, r := range set.Rules {
 			seen := func(f *found) bool { return r.Pattern().Match(f.schema, f.name, s.Fold) }
-			schema := pattern.Table{Schema: r.Schema, Name: "-"} // whether it is one
 			switch {
-			case r.Mode.Switch != turnedBy || s.Everywhere("SELECT") || r.Pattern().Exact() && slices.ContainsFunc(tables, seen):
-			case !schema.Exact():
+			case r.Mode.Switch != turnedBy || s.Sees(r.Pattern()) || !r.Wild() && slices.ContainsFunc(tables, seen):
+			case strings.ContainsAny(r.Schema, "*?"):
 				all = append(all, finding(LevelForce, "shard %s: account %s has no SELECT on *.*, so that there may be tables of rule %s which it cannot see, and whose counters meet ids of the proxies: GRANT it, or name another account with --account",
 					s.name, s.Account, r))
-			case !s.On(r.Schema, "SELECT"):
+			default:
 				all = append(all, finding(LevelForce, "shard %s: account %s has no SELECT on schema %s, so that there may be tables of rule %s which it cannot see, and whose counters meet ids of the proxies: GRANT it, also where there is no such schema, or name another account with --account",
 					s.name, s.Account, r.Schema, r))
 			}

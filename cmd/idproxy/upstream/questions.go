@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 
@@ -25,11 +24,7 @@ import (
 
 // Describe describes a table as the proxy does, and says how the columns of rules are declared.
 func (u *Server) Describe(ctx context.Context, schema, table string, rules []*rule.Rule) (*rule.Table, error) {
-	t, err := u.describe(ctx, schema, table, rules, true)
-	if err != nil {
-		return nil, err
-	}
-	return t, u.nameTypes(ctx, schema, table, t, rules)
+	return u.describe(ctx, schema, table, rules, true)
 }
 
 // Table describes a table as far as the proxy does for an INSERT. A table that is locked is
@@ -65,27 +60,6 @@ func (u *Server) describe(ctx context.Context, schema, table string, rules []*ru
 		return nil, asDriver(f.Err)
 	}
 	return f.Table, nil
-}
-
-// nameTypes gives columns of text and for wide ids the names of their types that messages show:
-// definitions do not tell INET4 from INET6.
-func (u *Server) nameTypes(ctx context.Context, schema, table string, t *rule.Table, rules []*rule.Rule) error {
-	const query = "SELECT UPPER(COLUMN_TYPE) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND COLUMN_NAME = ?"
-	for _, r := range rules {
-		c := t.Find(r.Column)
-		if c == nil || !c.Text && !r.IDs.Wide() {
-			continue
-		}
-		const set = " CHARACTER SET " // stays, where the ids do not fit for that
-		_, charset, matters := strings.Cut(c.Type, set)
-		if err := u.DB.QueryRowContext(ctx, query, schema, table, r.Column).Scan(&c.Type); err != nil {
-			return fmt.Errorf("declaration of column %s: %w", r.Column, err)
-		}
-		if matters {
-			c.Type += set + charset
-		}
-	}
-	return nil
 }
 
 // asDriver returns a server's error as database/sql has it.

@@ -11,19 +11,25 @@ import (
 
 // Rights are what an account may do on a server, with the roles that it has from its login on.
 type Rights struct {
-	Account string // 'user'@'host'
-	Version string // of the server
-	Names
+	Facts
 	global  []string
 	revoked []schemaGrant // of the global ones, by MySQL's partial_revokes
 	schemas []schemaGrant
 }
 
-// Names are how a server compares names, and the patterns of grants with those of schemas.
-type Names struct {
-	MariaDB bool // of two patterns it takes the one that SHOW GRANTS has first
+// Facts are what a server says of itself and of who asks.
+type Facts struct {
+	Account string // 'user'@'host'
+	Version string
+	MariaDB bool // of two patterns of grants it takes the one that SHOW GRANTS has first
+	Strict  bool // sql_mode
 	Fold    bool // names of schemas and tables are the same in capitals
-	Literal bool // a pattern is a name: MySQL's partial_revokes
+	Literal bool // a pattern of a grant is a name: MySQL's partial_revokes
+}
+
+// Same compares names of schemas and tables as the server does.
+func (f *Facts) Same(one, other string) bool {
+	return one == other || f.Fold && pattern.Fold(one) == pattern.Fold(other)
 }
 
 // schemaGrant is what an account, or a role of its, has on the schemas of a pattern. Of those that match a
@@ -39,31 +45,32 @@ func (g *schemaGrant) has(right string) bool {
 	return slices.Contains(g.rights, right) || slices.Contains(g.rights, "ALL PRIVILEGES")
 }
 
-// Rights asks what the account may do.
+// Rights asks what the account may do. Where the server says all but that, there is an error beside what it said.
 func (u *Server) Rights(ctx context.Context) (*Rights, error) {
-	var as, version string
-	var n Names
-	if err := u.DB.QueryRowContext(ctx, "SELECT CURRENT_USER(), VERSION(), @@lower_case_table_names <> 0").Scan(&as, &version, &n.Fold); err != nil {
+	var f Facts
+	var as, modes string
+	const query = "SELECT CURRENT_USER(), VERSION(), @@GLOBAL.sql_mode, @@lower_case_table_names <> 0"
+	if err := u.DB.QueryRowContext(ctx, query).Scan(&as, &f.Version, &modes, &f.Fold); err != nil {
 		return nil, err
 	}
 	user, host := as, "%"
 	if at := strings.LastIndexByte(as, '@'); at >= 0 {
 		user, host = as[:at], as[at+1:]
 	}
-	n.MariaDB = strings.Contains(version, "MariaDB")
-	if err := u.Each(ctx, "SHOW VARIABLES LIKE 'partial_revokes'", func(row []string) { n.Literal = row[1] == "ON" }); err != nil {
-		return nil, err
+	f.Account = quoteText(user) + "@" + quoteText(host)
+	f.MariaDB, f.Strict = strings.Contains(f.Version, "MariaDB"), strings.Contains(modes, "STRICT_")
+	err := u.Each(ctx, "SHOW VARIABLES LIKE 'partial_revokes'", func(row []string) { f.Literal = row[1] == "ON" })
+	if err != nil {
+		return &Rights{Facts: f}, err
 	}
 	var rows []string
-	err := u.Each(ctx, "SHOW GRANTS", func(row []string) { rows = append(rows, row[0]) })
-	r := ReadRights(quoteText(user)+"@"+quoteText(host), n, rows...)
-	r.Version = version
-	return r, err
+	err = u.Each(ctx, "SHOW GRANTS", func(row []string) { rows = append(rows, row[0]) })
+	return ReadRights(f, rows...), err
 }
 
 // ReadRights reads the rows of SHOW GRANTS.
-func ReadRights(account string, n Names, rows ...string) *Rights {
-	g := &Rights{Account: account, Names: n}
+func ReadRights(f Facts, rows ...string) *Rights {
+	g := &Rights{Facts: f}
 	for _, row := range rows {
 		g.read(row)
 	}
@@ -137,7 +144,7 @@ func (g *Rights) Everywhere(right string) bool {
 // On reports whether the account has a right on all of a schema, be there such a schema or not.
 func (g *Rights) On(schema, right string) bool {
 	has, but := g.everywhere(right)
-	if has && !slices.ContainsFunc(but, func(name string) bool { return g.same(name, schema) }) {
+	if has && !slices.ContainsFunc(but, func(name string) bool { return g.Same(name, schema) }) {
 		return true
 	}
 	for _, grants := range g.of(schema) {
@@ -147,6 +154,14 @@ func (g *Rights) On(schema, right string) bool {
 		}
 	}
 	return false
+}
+
+// Sees reports whether the account sees all tables that a pattern matches, be there such ones or not.
+func (g *Rights) Sees(t pattern.Table) bool {
+	if t.Name = "-"; t.Exact() { // the schema is
+		return g.On(t.Schema, "SELECT")
+	}
+	return g.Everywhere("SELECT")
 }
 
 // of returns the grants of which one counts for a schema, by whom they are given to. Where they are
@@ -209,14 +224,10 @@ func certain(pattern string) int {
 	return 1 << 10 // it has none, and no name is so long
 }
 
-func (g *Rights) same(one, other string) bool {
-	return one == other || g.Fold && pattern.Fold(one) == pattern.Fold(other)
-}
-
 // matches reports whether a pattern of GRANT is for a schema.
 func (g *Rights) matches(of, schema string) bool {
 	if g.Literal {
-		return g.same(of, schema)
+		return g.Same(of, schema)
 	}
 	if g.Fold {
 		of, schema = pattern.Fold(of), pattern.Fold(schema)

@@ -3,6 +3,8 @@ package upstream
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -34,22 +36,31 @@ func AtOnce[T any](all []T, n int, do func(T)) {
 // does not run what is in the comment, nor does MySQL before 8.0, and neither remembers.
 const fresh = "/*!80000 SET SESSION information_schema_stats_expiry = 0 */"
 
-// Each runs a query of text columns and calls do with every row.
-func (u *Server) Each(ctx context.Context, query string, do func(row []string), args ...any) error {
+// EachNow is Each for what MySQL remembers: counters of tables, and how many rows they have.
+func (u *Server) EachNow(ctx context.Context, query string, do func(row []string)) error {
 	conn, err := u.DB.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	_, _ = conn.ExecContext(ctx, fresh) // who does not take it remembers nothing
-	rows, err := conn.QueryContext(ctx, query, args...)
+	rows, err := conn.QueryContext(ctx, query)
 	return each(rows, err, do)
 }
 
-// EachName is Each for what MySQL does not remember: names, and what belongs to them.
-func (u *Server) EachName(ctx context.Context, query string, do func(row []string)) error {
+// Each runs a query of text columns and calls do with every row.
+func (u *Server) Each(ctx context.Context, query string, do func(row []string)) error {
 	rows, err := u.DB.QueryContext(ctx, query)
 	return each(rows, err, do)
+}
+
+// Literals writes texts, for a list in parentheses, so that they mean the same in every sql_mode and character set.
+func Literals(texts []string) string {
+	list := make([]string, len(texts))
+	for i, text := range texts {
+		list[i] = fmt.Sprintf("_utf8mb4 X'%x'", text)
+	}
+	return strings.Join(list, ",")
 }
 
 // each calls do with every row of an answer.

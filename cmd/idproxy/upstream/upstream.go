@@ -147,7 +147,7 @@ const staysFor = 5 * time.Second
 // open returns a pool of connections with the account. It connects when it is first used.
 func (u *Server) open(address string, most int) *sql.DB {
 	db := sql.OpenDB(connector{u, address})
-	db.SetMaxIdleConns(1)
+	db.SetMaxIdleConns(most)
 	db.SetConnMaxLifetime(staysFor)
 	db.SetMaxOpenConns(most)
 	return db
@@ -328,12 +328,12 @@ func (u *Server) Mode(ctx context.Context) (m rewriter.Mode, err error) {
 		m.NoAutoValueOnZero = m.NoAutoValueOnZero || mode == "NO_AUTO_VALUE_ON_ZERO"
 	}
 	m.MariaDB = strings.Contains(version, "MariaDB")
-	m.Version = versionNumber(version)
+	m.Version = VersionNumber(version)
 	return m, nil
 }
 
-// versionNumber reads "10.11.19-MariaDB" as 101119; 0 when it is no version.
-func versionNumber(text string) uint32 {
+// VersionNumber reads "10.11.19-MariaDB" as 101119; 0 when it is no version.
+func VersionNumber(text string) uint32 {
 	var major, minor, patch uint32
 	if n, _ := fmt.Sscanf(text, "%d.%d.%d", &major, &minor, &patch); n != 3 {
 		return 0
