@@ -32,7 +32,10 @@ func (c *census) take(ctx context.Context, shards []*Shard, heard func(*Shard)) 
 // other.
 func (s *Shard) ask(ctx context.Context) found {
 	out := found{greatest: map[series]segment.Greatest{}}
-	servers, err := s.open(ctx)
+	servers, err := []*upstream.Server(nil), errNoAccount
+	if s.Account != nil {
+		servers, err = upstream.OpenWriters(ctx, s.census.cfg, s.Account, s.writable)
+	}
 	if err != nil {
 		out.unasked = []*unasked{{shard: s, err: err}}
 	}
@@ -40,14 +43,6 @@ func (s *Shard) ask(ctx context.Context) found {
 		out.add(s.askServer(ctx, u))
 	}
 	return out
-}
-
-// open returns the servers to ask.
-func (s *Shard) open(ctx context.Context) ([]*upstream.Server, error) {
-	if s.Account == nil {
-		return nil, errNoAccount
-	}
-	return upstream.OpenWriters(ctx, s.census.cfg, s.Account, s.writable)
 }
 
 // askServer asks one server, and closes it.

@@ -14,9 +14,9 @@ import (
 // Listing is what a server shows of the tables that rules may concern.
 type Listing struct {
 	Sets    []Set
-	Rules   []*config.Rule // that are asked for, each once
+	Rules   []*config.Rule // that are wanted, each once
 	Fold    bool           // the server compares names without regard to case
-	Schemas []string       // that rules may name
+	Schemas []string       // that these may name
 	Tables  []*Table
 
 	server  *upstream.Server
@@ -42,7 +42,7 @@ type Column struct {
 	Integer           *rule.Column // nil: of another type, for which the table must be asked
 }
 
-// List lists the schemas that the account may see on a server of the shard, and that rules may name which are wanted.
+// List begins a listing of a server of the shard: with the schemas that its account may see, as far as wanted rules may name them.
 func (s *Shard) List(ctx context.Context, cfg *config.Config, u *upstream.Server, wanted func(*config.Rule) bool) (*Listing, error) {
 	l := &Listing{Sets: s.Sets(cfg), server: u, byName: map[TableName]*Table{}}
 	for _, set := range l.Sets {

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -77,12 +76,16 @@ func closeShards(all []*shard) {
 	}
 }
 
+// sqlMode writes names in backticks, and lets a column that is to count again hold 0. What follows has MariaDB alter tables that keep their
+// old rows.
+const sqlMode = "'NO_AUTO_VALUE_ON_ZERO'/*M!100304 , system_versioning_alter_history = KEEP */"
+
 func (s *shard) open(ctx context.Context, cfg *config.Config, l *config.Listener) error {
 	server, writes, err := upstream.OpenUsed(ctx, cfg, l)
 	if err != nil {
 		return err
 	}
-	s.server, s.address = server, server.Addr.String()
+	s.server, s.address, server.SQLMode = server, server.Addr.String(), sqlMode
 	if !writes {
 		err = errors.New("it takes no writes")
 	}
@@ -194,12 +197,8 @@ func (s *shard) hidden(turnedBy string, tables []*found) (all []Finding) {
 func (s *shard) describe(ctx context.Context, f *found) error {
 	var name, text string
 	of := upstream.Quote(f.schema) + "." + upstream.Quote(f.name)
-	conn, err := s.conn(ctx)
+	err := s.server.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+of).Scan(&name, &text)
 	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if err := conn.QueryRowContext(ctx, "SHOW CREATE TABLE "+of).Scan(&name, &text); err != nil {
 		return fmt.Errorf("%s: %w", of, err)
 	}
 	if f.definition, f.next, err = parseTable(text, f.column); err != nil {
@@ -283,19 +282,6 @@ func (s *shard) greatest(ctx context.Context, t *table, upTo uint64) (uint64, er
 	return s.server.Greatest(ctx, t.Schema, t.Name, rule.Column{Name: t.Column}, upTo)
 }
 
-// conn returns a connection on which names are in backticks, a column that is to count again may hold 0,
-// and MariaDB alters tables that keep their old rows.
-func (s *shard) conn(ctx context.Context) (*sql.Conn, error) {
-	conn, err := s.server.DB.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.ExecContext(ctx, "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'/*M!100304 , system_versioning_alter_history = KEEP */"); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return conn, nil
-}
-
 // Waiting for a table that someone has locked: the account waits for a second each time.
 const (
 	lockTries = 30
@@ -309,18 +295,13 @@ const tableDenied = 1142
 // alter runs an ALTER TABLE, again and again while someone has the table in a transaction. next makes the
 // statement for each try, as the table goes on meanwhile; empty: there is nothing to do.
 func (s *shard) alter(ctx context.Context, next func() (string, error)) error {
-	conn, err := s.conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	for try := 1; ; try++ {
 		statement, err := next()
 		if err == nil && statement == "" {
 			return nil
 		}
 		if err == nil {
-			if _, err = conn.ExecContext(ctx, statement); err != nil {
+			if _, err = s.server.DB.ExecContext(ctx, statement); err != nil {
 				err = fmt.Errorf("%s: %w", statement, err)
 			}
 		}

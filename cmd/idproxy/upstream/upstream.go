@@ -33,7 +33,8 @@ import (
 // proxy.Account.
 type Server struct {
 	Tables
-	Addr config.Addr
+	Addr    config.Addr
+	SQLMode string // of connections from now on, as SET has it; empty: the server's
 
 	account *config.Listener
 	login   atomic.Pointer[config.Account]
@@ -183,6 +184,9 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 		d.TLS = c.server.tls
 	}
 	d.Params = map[string]string{"lock_wait_timeout": "1"} // s; a client may wait that has locked the table itself
+	if c.server.SQLMode != "" {
+		d.Params["sql_mode"] = c.server.SQLMode
+	}
 	made, err := driver.NewConnector(d)
 	if err != nil {
 		return nil, fmt.Errorf("account: %w", err)
