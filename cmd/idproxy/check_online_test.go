@@ -326,7 +326,7 @@ func TestCheckOnlineAsksOnce(t *testing.T) {
 	before := questions()
 	says(t, harness.WriteConfig(t, text.String()), "check --online", statusFine)
 	asked := questions() - before
-	assert.True(t, asked <= 5*rules+50 && asked >= 3*rules, "%d questions for %d tables", asked, rules)
+	assert.True(t, asked <= 5*rules+25 && asked >= 3*rules, "%d questions for %d tables", asked, rules)
 }
 
 // TestCheckOnlineWithoutCase: a rule in capitals finds the column on a server that takes them for the same.
