@@ -121,6 +121,9 @@ func (s command) decide() error {
 		err := s.decided()
 		s.report(&s.st.Found)
 		if err == nil {
+			if !s.c.MariaDB && !s.at.plain.Load() {
+				s.st.KeepInsertID()
+			}
 			expected, at, err := s.st.Order.Draw(s.session)
 			if err != nil {
 				if s.replaced(live, err) {

@@ -110,21 +110,28 @@ func (s learner) evaluate(n decide.NeedValues) error {
 
 // takeAsked asks what SET insert_id asks for, and uses it up.
 func (s learner) takeAsked(p *decide.Part) error {
-	age := s.c.State().Age
+	state := s.c.State()
 	id, err := s.Asker().InsertID()
 	if err != nil {
 		return err
+	}
+	waits := id.First > 0 // at the server
+	if state.InsertID > 0 {
+		id.First = state.InsertID
 	}
 	if id.First > 0 {
 		if p.Rules[0].Explicit == rule.Reject {
 			return clienterr.Explicit(p.Rules[0])
 		}
-		if err := s.useUp(p.Name, id.Last); err != nil {
-			return err
+		if waits {
+			if err := s.useUp(p.Name, id.Last); err != nil {
+				return err
+			}
 		}
+		s.c.Update(func(s *relay.State) { s.InsertID = 0 })
 		s.st.Asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
 	}
-	s.c.LearnAsked(age)
+	s.c.LearnAsked(state.Age)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"net"
 
 	"idproxy/proxy/ask"
@@ -76,10 +77,13 @@ func (s command) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
 	return o.StoredSQL(e, table, id), nil
 }
 
-// prelude records the command, and in front of it what must be said first: the
-// value that LAST_INSERT_ID() is owed, or the question what it is. It returns
-// the packets of those.
+// prelude records the command, and in front of it what must be said first: what SET
+// insert_id asks for, the value that LAST_INSERT_ID() is owed, or the question what it
+// is. It returns the packets of those.
 func (s command) prelude(p relay.Pending) (first []byte) {
+	if !s.st.LeavesInsertID() {
+		first = s.appendInsertID(first)
+	}
 	what := s.c.SendBehind(p, s.st.Owing, s.st.Order.MayOwe())
 	if what.Pays {
 		s.l.stats.Questions[stats.Payment].Add(0)
@@ -91,6 +95,16 @@ func (s command) prelude(p relay.Pending) (first []byte) {
 	}
 	s.trace.sentInFront(first)
 	return first
+}
+
+// appendInsertID tells the server what SET insert_id asks for, if it was not told that yet.
+func (s *session) appendInsertID(dst []byte) []byte {
+	id := s.c.TellInsertID()
+	if id == 0 {
+		return dst
+	}
+	s.l.stats.Questions[stats.InsertID].Add(0)
+	return s.c.AppendQuery(dst, fmt.Sprintf("SET insert_id=%d", id))
 }
 
 // sendBehind writes payload as one packet behind other packets.

@@ -31,6 +31,12 @@ func (s toServer) requested(in *inlet) error {
 			}
 			continue
 		}
+		if act == relay.ActInsertID {
+			if err := s.tellInsertID(); err != nil {
+				return err
+			}
+			continue
+		}
 		s.holding = n
 		if err := s.act(act, in.bytes()[:n]); err != nil {
 			return err
@@ -38,6 +44,15 @@ func (s toServer) requested(in *inlet) error {
 		in.consume(s.holding)
 	}
 	return nil
+}
+
+// tellInsertID tells the server what SET insert_id asks for.
+func (s toServer) tellInsertID() error {
+	if !s.c.Decide() {
+		return errDrained
+	}
+	defer s.c.Decided()
+	return s.write(s.appendInsertID(nil))
 }
 
 // keep keeps what is there of a command that is not whole. It reports false when limits.held has no room.

@@ -2,8 +2,11 @@ package dynamic
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/integration/assert"
 	"idproxy/integration/harness"
@@ -31,6 +34,9 @@ var insertIDScripts = []struct {
 	{"skipped", []string{"INSERT INTO orders (id, a) VALUES (1, 1)", "SET insert_id = 500", "INSERT IGNORE INTO orders (a) VALUES (1)", "SELECT LAST_INSERT_ID()"}},
 	{"one text", []string{"SET insert_id = 500; INSERT INTO orders (a) VALUES (1); INSERT INTO other (a) VALUES (2)"}},
 	{"one text, not at its beginning", []string{"SET insert_id = 500", "DO 1; INSERT INTO orders (a) VALUES (1); INSERT INTO orders (a) VALUES (2)"}},
+	{"one text, another table first", []string{"SET insert_id = 500", "DO 1; INSERT INTO other (a) VALUES (1); INSERT INTO orders (a) VALUES (2)"}},
+	{"explicit ids, read", []string{"SET insert_id = 500", "INSERT INTO orders (id, a) VALUES (7, @@insert_id)", "SELECT a FROM orders"}},
+	{"explicit ids, a trigger", []string{"SET insert_id = 500", "INSERT INTO traced (id, a) VALUES (7, 7)", "SELECT id FROM audit", "DELETE FROM traced", "DELETE FROM audit"}},
 	{"an expression", []string{"SET @n = 499", "SET sql_auto_is_null = 0, insert_id = @n + 1", "INSERT INTO orders (a) VALUES (1)"}},
 	{"a procedure", []string{"CALL begins()", "INSERT INTO orders (a) VALUES (1)"}},
 	{"a function", []string{"SELECT beginning()", "INSERT INTO orders (a) VALUES (1)"}},
@@ -41,6 +47,25 @@ var insertIDScripts = []struct {
 	{"last_insert_id is another", []string{"SET last_insert_id = 500", "INSERT INTO orders (a) VALUES (1)"}},
 	{"twice", []string{"SET insert_id = 600", "SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)", "SET insert_id = 700", "INSERT INTO orders (a) VALUES (2)"}},
 	{"a connection begun anew", []string{"SET insert_id = 500", "RESET", "SELECT @@insert_id"}},
+	{"not read, a connection begun anew", []string{"SET insert_id = 500", "RESET", "INSERT INTO orders (a) VALUES (1)"}},
+	{"XA", xa("SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)", "SELECT LAST_INSERT_ID(), @@insert_id", "INSERT INTO orders (a) VALUES (2)", "SELECT LAST_INSERT_ID(), @@insert_id")},
+	{"XA, several rows", xa("SET insert_id = 500", "INSERT INTO orders (a) VALUES (1), (2), (3)", "INSERT INTO orders (a) VALUES (4), (5)")},
+	{"XA, prepared", xa("SET insert_id = 500", "PREPARED INSERT INTO orders (a) VALUES (1), (2)", "PREPARED INSERT INTO orders (a) VALUES (3)", "SELECT LAST_INSERT_ID(), @@insert_id")},
+	{"XA, PREPARE", append([]string{"PREPARE p FROM 'INSERT INTO orders (a) VALUES (1)'"}, xa("SET @@session.insert_id := 500", "EXECUTE p", "INSERT INTO orders (a) VALUES (2)")...)},
+	{"XA, one text", xa("SET insert_id = 500; INSERT INTO orders (a) VALUES (1); INSERT INTO orders (a) VALUES (2)")},
+	{"XA, as mysqlbinlog writes it", xa("SET INSERT_ID=500", "SET TIMESTAMP=1700000000", "SET NAMES utf8", "SHOW WARNINGS", "INSERT INTO orders (a) VALUES (1)", "SET INSERT_ID=600", "INSERT INTO other (a) VALUES (2)")},
+	{"XA, another table behind", xa("SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)", "INSERT INTO other (a) VALUES (2)", "SELECT @@insert_id")},
+	{"XA, another table behind, prepared", xa("SET insert_id = 500", "PREPARED INSERT INTO orders (a) VALUES (1)", "PREPARED INSERT INTO other (a) VALUES (2), (3)")},
+	{"XA, another table first", xa("SET insert_id = 500", "INSERT INTO other (a) VALUES (1)", "INSERT INTO orders (a) VALUES (2)", "SELECT @@insert_id")},
+	{"XA, another table first, prepared", xa("SET insert_id = 500", "PREPARED INSERT INTO other (a) VALUES (1)", "PREPARED INSERT INTO orders (a) VALUES (2)")},
+	{"XA, set anew", xa("SET insert_id = 500", "SET insert_id = 600", "INSERT INTO orders (a) VALUES (1)", "SET insert_id = 700", "SELECT @@insert_id")},
+	{"XA, for the one behind", xa("SET insert_id = 500")},
+	{"XA, a trigger", xa("SET insert_id = 500", "INSERT INTO traced (a) VALUES (1), (2)", "SELECT id, a FROM traced", "SELECT id FROM audit", "DELETE FROM traced", "DELETE FROM audit")},
+}
+
+// xa returns texts inside of an XA transaction, and what ends that. XID is the transaction's name.
+func xa(texts ...string) []string {
+	return slices.Concat([]string{"XA START XID"}, texts, []string{"XA END XID", "XA PREPARE XID", "XA COMMIT XID", "INSERT INTO orders (a) VALUES (9)"})
 }
 
 // TestInsertID: what SET insert_id asks for is what the next INSERT gets whose ids the server would
@@ -50,19 +75,25 @@ func TestInsertID(t *testing.T) {
 	harness.EachServer(t, func(t *testing.T, server *servers.Server) {
 		setup := []string{
 			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE DB_other.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE) AUTO_INCREMENT = 2000",
+			"CREATE TABLE traced (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE DB_other.traced (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 2000",
+			"CREATE USER DB IDENTIFIED BY 'grants'", "GRANT SELECT, INSERT, DELETE ON DB.* TO DB",
 			"CREATE TABLE keyed (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE moved (id BIGINT PRIMARY KEY, a INT)",
 		}
 		for _, schema := range []string{"DB", "DB_other"} {
 			setup = append(setup, "CREATE TABLE "+schema+".other (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 2000", "CREATE PROCEDURE "+schema+".begins() SET insert_id = 500",
-				"CREATE FUNCTION "+schema+".beginning() RETURNS INT DETERMINISTIC BEGIN SET insert_id = 500; RETURN 1; END")
+				"CREATE FUNCTION "+schema+".beginning() RETURNS INT DETERMINISTIC BEGIN SET insert_id = 500; RETURN 1; END",
+				"CREATE TABLE "+schema+".audit (id BIGINT AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 2000", "CREATE TRIGGER "+schema+".traces AFTER INSERT ON "+schema+".traced FOR EACH ROW INSERT INTO audit VALUES (NULL)")
 		}
-		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}, {table: DB.keyed, column: id, source: ids, explicit: reject}, {table: DB.moved, column: id, source: ids, explicit: advance}]", setup...)
+		w := pair.New(t, server, "[{table: DB.orders, column: id, source: ids}, {table: DB.traced, column: id, source: ids}, {table: DB.keyed, column: id, source: ids, explicit: reject}, {table: DB.moved, column: id, source: ids, explicit: advance}]", setup...)
 		for _, script := range insertIDScripts {
 			t.Run(script.name, func(t *testing.T) {
 				ours, native := wireclient.Open(t, w.Addr, w.DB), wireclient.Open(t, server.Addr, w.DB+"_other")
 				for _, text := range append(script.run[:len(script.run):len(script.run)], "INSERT INTO other (a) VALUES (9)", "SELECT id, a FROM orders ORDER BY a", "SELECT id, a FROM other ORDER BY a",
 					"INSERT INTO orders (a) VALUES (10)", "DELETE FROM orders", "DELETE FROM other") {
-					assert.Equal(t, text, insertIDShown(t, ours, text), insertIDShown(t, native, text))
+					xid := func(of string) string {
+						return strings.ReplaceAll(text, "XID", fmt.Sprintf("'%s, %s, %s'", script.name, w.DB, of))
+					}
+					assert.Equal(t, text, insertIDShown(t, ours, xid("ours")), insertIDShown(t, native, xid("native")))
 				}
 			})
 		}
@@ -75,6 +106,28 @@ func TestInsertID(t *testing.T) {
 				l.Exec("DELETE FROM orders")
 			}
 			assert.True(t, got[0] == got[1], "%s, natively %s", got[0], got[1])
+		})
+		t.Run("few rights", func(t *testing.T) {
+			s := wireclient.DialAs(t, w.Addr, w.DB, w.DB)
+			s.Must(t, "SET insert_id = 500", "INSERT INTO orders (a) VALUES (1)", "SET insert_id = 600")
+			assert.True(t, s.Value(t, "SELECT id FROM orders") == "500" && s.Value(t, "SELECT @@insert_id") == "600", "not as it was asked for")
+			if server.Kind == servers.MySQL {
+				e := s.Fails(t, "INSERT INTO orders (a) VALUES (2)")
+				assert.True(t, e.Code == mysql.ER_DBACCESS_DENIED_ERROR && strings.Contains(e.Message, "MySQL forgets SET insert_id only for a temporary table"), "the server knows: %v", e)
+			}
+			s.Must(t, "DELETE FROM orders")
+		})
+		t.Run("XA, the server knows", func(t *testing.T) {
+			if server.Kind != servers.MySQL {
+				return // MariaDB forgets it
+			}
+			s := wireclient.Open(t, w.Addr, w.DB)
+			s.Must(t, "XA START '"+w.DB+"'", "SET insert_id = 500", "SELECT @@insert_id")
+			const noTemporary = 4091
+			e := s.Fails(t, "INSERT INTO orders (a) VALUES (1)")
+			assert.True(t, e.Code == noTemporary && strings.Contains(e.Message, "nothing was sent"), "%v", e)
+			assert.Equal(t, "the next one", s.Must(t, "INSERT INTO other (a) VALUES (1)").InsertID, 500)
+			s.Must(t, "INSERT INTO orders (a) VALUES (1)", "XA END '"+w.DB+"'", "XA ROLLBACK '"+w.DB+"'")
 		})
 		t.Run("explicit", func(t *testing.T) {
 			s := wireclient.Open(t, w.Addr, w.DB)

@@ -79,6 +79,7 @@ func TestHiddenQuestions(t *testing.T) {
 			"PREPARE p FROM 'INSERT INTO t (a) VALUES (?)'", "SET @a=50", "EXECUTE p USING @a", "EXECUTE p USING @a", "ALTER TABLE t ADD b INT", "SET @a=51", "EXECUTE p USING @a",
 			"DEALLOCATE PREPARE p", "INSERT INTO t (a) VALUES (1)", "SELECT LAST_INSERT_ID()", "SET last_insert_id=9", "INSERT INTO t (a) VALUES (1)", "SELECT @@last_insert_id", "BEGIN",
 			"REPLACE INTO t (a) SELECT a FROM t x", "ROLLBACK", "SELECT LAST_INSERT_ID()",
+			"SET insert_id=2000000", "INSERT INTO t (a) VALUES (60)", "SET insert_id=2000001", "SELECT @@insert_id", "INSERT INTO t (a) VALUES (61)",
 		} {
 			query(text)
 		}
@@ -105,7 +106,7 @@ func TestHiddenQuestions(t *testing.T) {
 			}
 		}
 		assert.True(t, server.Kind != servers.MySQL || w.zero(t, "hidden_questions_total", `kind="variables"`) != 0, "no variable was set") // MariaDB takes values in EXECUTE
-		for _, kind := range []string{"settings", "columns", "greatest", "payment", "last_insert_id", "settlement", "count", "objection", "numbering", "release"} {
+		for _, kind := range []string{"settings", "columns", "greatest", "payment", "last_insert_id", "settlement", "count", "objection", "numbering", "release", "insert_id"} {
 			assert.True(t, w.zero(t, "hidden_questions_total", `kind="`+kind+`"`) != 0, "none was of kind %s", kind)
 		}
 	})

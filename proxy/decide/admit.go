@@ -90,7 +90,7 @@ func (x inserting) begins() error {
 	switch {
 	case native != "" && !strings.EqualFold(native, x.p.Rules[0].Column): // that one uses it up
 	case x.p.Rules[0].Packet: // the server may not know it
-	case x.now.Known&relay.KnowAsked != 0:
+	case x.now.Known&relay.KnowAsked != 0 && x.now.InsertID == 0:
 		if x.p.result == 0 && x.st.Asked != nil {
 			x.p.asked = x.st.Asked
 		}

@@ -23,7 +23,7 @@ func (x inserting) decideLoad() (insertion, error) {
 		return asItIs, NeedQuiet{}
 	}
 	// 2. It is read, and how the server will read its file is known.
-	l := &Loading{part: *x.p, stride: x.now.Increment}
+	l := &Loading{part: *x.p, stride: uint64(x.now.Increment)}
 	if fills, err := x.readLoad(&l.plan); !fills {
 		return asItIs, err
 	}

@@ -130,6 +130,22 @@ func (d *decision) asItCame() {
 // AsSQL returns the order of a text.
 func (d *decision) AsSQL() Order { return sqlText{&d.Filled} }
 
+// KeepInsertID keeps the SET insert_id that the piece is from the server, if it is one: see [kept].
+func (st *Statement) KeepInsertID() {
+	if st.Prefix[0] != mysql.COM_QUERY || len(st.Spans) != 1 {
+		return
+	}
+	if id := rewriter.ReadInsertID(st.sql()); id > 0 {
+		st.Order, st.Touch = kept{id: id}, 0
+	}
+}
+
+// LeavesInsertID reports whether what SET insert_id asks for need not be told to the server in front of the piece.
+func (st *Statement) LeavesInsertID() bool {
+	_, asks := st.Order.(kept)
+	return asks || st.Prepares()
+}
+
 // knownNames says which names outlines may show: those of rules, and of tables that the server has
 // described.
 func knownNames(t *facts.Tables, rules relay.RuleBook) func([]byte) bool {

@@ -63,6 +63,17 @@ type Prelude struct {
 	Asks  bool   // SELECT LAST_INSERT_ID()
 }
 
+// TellInsertID records a SET insert_id that tells the server what it was not told yet, and returns the number;
+// 0: there is nothing to tell.
+func (c *Conversation) TellInsertID() (id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id, c.state.InsertID = c.state.InsertID, 0; id > 0 {
+		c.sendLocked(Pending{Reply: ReplyResult, Touch: TouchNumbers, Watcher: &HiddenReply{}})
+	}
+	return id
+}
+
 // SendBehind is Send for a command that was decided on. It records the prelude in front of it.
 // reads: the command may read LAST_INSERT_ID(). changes: it may change it without a word.
 func (c *Conversation) SendBehind(p Pending, reads, changes bool) (first Prelude) {
@@ -404,7 +415,7 @@ func (c *Conversation) AppendQuery(dst []byte, sql string) []byte {
 func (c *Conversation) Increment() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state.Increment
+	return uint64(c.state.Increment)
 }
 
 // TooLarge refuses a command of after bytes that only its ids made larger than the server accepts:

@@ -31,7 +31,8 @@ type talk struct {
 	held               []string // payloads of the held commands
 	refused            int      // commands that were too large
 	events             Event
-	changed            int // calls of tablesChanged
+	changed            int    // calls of tablesChanged
+	told               uint64 // what SET insert_id asks for, once the server is told that
 
 	failed error // of the last password
 
@@ -133,6 +134,10 @@ func (k *talk) takeClient() {
 		n, act := k.requests.Next(k.client[:len(k.client):len(k.client)])
 		if act == ActReady {
 			k.requests.Checking.Long.Ready = true
+			continue
+		}
+		if act == ActInsertID {
+			k.told = k.c.TellInsertID()
 			continue
 		}
 		assert.MustTrue(k.t, n <= len(k.client) && (n == 0) == (act == ActMore), "next of %d bytes = %d, %d", len(k.client), n, act)

@@ -22,6 +22,7 @@ const (
 	actDrop                    // throw the first n bytes away
 	ActTooLarge                // the same, and they end a command that was larger than may be held
 	ActNoRoom                  // the same, for a command that NoRoom was said of
+	ActInsertID                // tell the server what TellInsertID returns, and ask again
 	ActReady                   // make the statement in checking ready for long data, and ask again
 	ActPassword                // the first n bytes are a packet for Conversation.Login, or the header of one that is too large
 )
@@ -57,6 +58,7 @@ const (
 	waitForIt // there is too little of it to tell
 	dropIt    // it is kept here
 	checkIt   // the statement that it is of must be ready first
+	tellIt    // the server must be told first what SET insert_id asks for
 )
 
 // heads are those that no session needs now: one is kept from when a command is found to when it is
@@ -161,8 +163,11 @@ func (m *Requests) dropped() Action {
 
 // stop answers for a command in front of which the driver has something to do.
 func (m *Requests) stop(v verdict, in []byte) (int, Action) {
-	if v == checkIt {
+	switch v {
+	case checkIt:
 		return 0, ActReady
+	case tellIt:
+		return 0, ActInsertID
 	}
 	return m.hold(in)
 }
@@ -347,8 +352,8 @@ func (m *Requests) most() int {
 	return m.Limit
 }
 
-// maxNote is the size up to which a command without SQL text is waited for, to
-// be read whole. Those that say anything that is tracked are smaller.
+// maxNote is the size up to which a command is waited for, to be read whole, that has no SQL text, or
+// sets something, or may use what SET insert_id asks for. Those that say anything that is tracked are smaller.
 const maxNote = 4096
 
 // other handles the commands without SQL text.
@@ -364,9 +369,11 @@ func (m *Requests) other(payload []byte) verdict {
 		p.choose(payload[1:])
 	case mysql.COM_CHANGE_USER:
 		m.changeUser(payload[1:])
+		m.Conversation.Update(func(s *State) { s.InsertID = 0 })
 		p.Touch = TouchSettings | TouchSchema
 		m.Last, m.Conversation.Prepared.ByName, m.Conversation.Prepared.Passed = nil, nil, passedNames{}
 	case mysql.COM_RESET_CONNECTION:
+		m.Conversation.Update(func(s *State) { s.InsertID = 0 })
 		p.Touch = touchReset | TouchSettings
 		m.Last, m.Conversation.Prepared.ByName, m.Conversation.Prepared.Passed = nil, nil, passedNames{}
 	case mysql.COM_STMT_RESET, mysql.COM_STMT_CLOSE:

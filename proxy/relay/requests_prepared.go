@@ -48,12 +48,14 @@ func (m *Requests) execute(payload []byte, size int, whole bool) verdict {
 	defer m.Conversation.mu.Unlock()
 	m.Conversation.kept = nil
 	p := Pending{Reply: ReplyResult}
-	e := m.statementOf(payload)
+	e, book := m.statementOf(payload), m.Rules()
+	switch {
+	case e != nil && (e.Held() || e.Ruled(book) || e.Reads && m.Conversation.mayOwe()):
+		return holdIt
+	case m.Conversation.state.InsertID > 0:
+		return tellIt
+	}
 	if e != nil {
-		book := m.Rules()
-		if e.Held() || e.Ruled(book) || e.Reads && m.Conversation.mayOwe() {
-			return holdIt
-		}
 		if e.Book != nil { // none of these concern it, too
 			e.Book = book.List
 		}

@@ -11,6 +11,7 @@ import (
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
+	"idproxy/rule"
 )
 
 // command returns a packet of a command without SQL text.
@@ -160,6 +161,79 @@ func TestOwedHolds(t *testing.T) {
 			k.c.Prepared.ByNumber = map[uint32]*Prepared{1: {Reads: true}}
 			k.fromClient(tt.command)
 			assert.True(k.t, (len(k.held) > 0) == tt.held && k.c.pending.Len == 1, "%.60q held: %v; want %v", tt.command, k.held, tt.held)
+		})
+	}
+}
+
+// A SET insert_id is held where MySQL would not forget it, and rules may want it.
+func TestInsertIDHeld(t *testing.T) {
+	for _, tt := range []struct {
+		command []byte
+		setup   func(k *talk)
+		held    bool
+	}{
+		{command: relayQuery("SET insert_id = 5"), held: true},
+		{command: relayQuery("SET @@session.insert_id := 5 ;"), held: true},
+		{command: relayQuery("SET insert_id = 0")},
+		{command: relayQuery("SET insert_id = 5, @a = 1")},
+		{command: relayQuery("SET insert_id = @a")},
+		{command: relayQuery("SET last_insert_id = 5")},
+		{command: relayQuery("SET insert_id = 5"), setup: func(k *talk) { k.c.state.Mode.MariaDB = true }},
+		{command: relayQuery("SET insert_id = 5"), setup: func(k *talk) { k.requests.Rules = func() RuleBook { return RuleBook{List: rule.NewList(nil)} } }},
+	} {
+		eachWay(t, 0, func(k *talk) {
+			if tt.setup != nil {
+				tt.setup(k)
+			}
+			k.fromClient(tt.command)
+			assert.True(k.t, len(k.held) > 0 == tt.held, "%.60q held: %v; want %v", tt.command, k.held, tt.held)
+		})
+	}
+}
+
+// What may use what SET insert_id asks for is sent once the server was told that, and only that.
+func TestInsertIDTold(t *testing.T) {
+	execute := relayCommand([]byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00")...)
+	for _, tt := range []struct {
+		command []byte
+		told    bool
+		held    bool
+	}{
+		{command: relayQuery("INSERT INTO other VALUES (1)"), told: true},
+		{command: relayQuery("LOAD DATA INFILE 'f' INTO TABLE other"), told: true},
+		{command: relayQuery("CALL p()"), told: true},
+		{command: relayQuery("SELECT @@insert_id"), told: true},
+		{command: relayQuery("SELECT 1"), told: true},
+		{command: relayQuery("UPDATE other SET a = 1"), told: true},
+		{command: relayQuery("ALTER TABLE other ADD c INT"), told: true},
+		{command: relayQuery("SET @a = f()"), told: true},
+		{command: relayQuery("SET @a = @@insert_id"), told: true},
+		{command: relayQuery("SET @a = ROW_COUNT(), @b = g(1)"), told: true},
+		{command: relayQuery("SELECT ROW_COUNT(), g(1)"), told: true},
+		{command: execute, told: true},
+		{command: relayQuery("SET TIMESTAMP=1700000000")},
+		{command: relayQuery("SET NAMES utf8mb4")},
+		{command: relayQuery("USE shop")},
+		{command: relayQuery("SHOW WARNINGS")},
+		{command: relayQuery("SELECT ROW_COUNT()")},
+		{command: relayCommand(append([]byte{mysql.COM_STMT_PREPARE}, "INSERT INTO other VALUES (1)"...)...)},
+		{command: relayCommand(mysql.COM_PING)},
+		{command: relayQuery("INSERT INTO orders (a) VALUES (1)"), held: true},
+		{command: relayQuery("SET insert_id = 6"), held: true},
+	} {
+		eachWay(t, 0, func(k *talk) {
+			k.c.state.InsertID = 5
+			k.fromClient(tt.command)
+			assert.True(k.t, (k.told == 5) == tt.told && (k.c.state.InsertID == 0) == tt.told && len(k.held) > 0 == tt.held,
+				"%.60q told: %d, %d waits; held: %v", tt.command, k.told, k.c.state.InsertID, k.held)
+			assert.Equal(k.t, "pending", k.c.pending.Len, map[bool]int{false: 1, true: 2}[tt.told])
+		})
+	}
+	for _, command := range [][]byte{relayCommand(mysql.COM_RESET_CONNECTION), relayCommand([]byte("\x11app\x00\x00other\x00\x2d\x00")...)} {
+		eachWay(t, 0, func(k *talk) {
+			k.c.state.InsertID = 5
+			k.fromClient(command)
+			assert.True(k.t, k.told == 0 && k.c.state.InsertID == 0, "%q: %d waits", command, k.c.state.InsertID)
 		})
 	}
 }

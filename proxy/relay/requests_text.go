@@ -26,7 +26,7 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 	}
 	head, more := m.readHead(sql, s.Mode)
 	multi := m.Conversation.multi || m.Conversation.pending.turns()
-	if !whole && !multi && (more || head.Kind == rewriter.Use) {
+	if !whole && !multi && (more || head.Kind == rewriter.Use || size <= maxNote && (head.Kind == rewriter.Set || s.InsertID > 0)) {
 		return m.undecided(len(payload), size)
 	}
 	p := Pending{Reply: ReplyResult}
@@ -37,8 +37,8 @@ func (m *Requests) query(payload []byte, size int, whole bool) verdict {
 		p.Touch = TouchAll | TouchLastID
 		m.Conversation.Prepared.PassNames(sql, whole, m.Rules().List)
 	}
-	if m.note(&p, head, sql, whole) == holdIt {
-		return holdIt
+	if v := m.note(&p, head, sql, whole); v != forwardIt {
+		return v
 	}
 	m.unseen = p.Unseen
 	m.Conversation.sendLocked(p)
@@ -66,7 +66,7 @@ func several(sql []byte) bool {
 	return i >= 0 && len(bytes.TrimLeft(sql[i+1:], " \t\r\n;\x00")) > 0
 }
 
-// note says what a statement may change, or that it must be held.
+// note says what a statement may change, or that it must be held, or what must come first.
 func (m *Requests) note(p *Pending, head rewriter.Head, sql []byte, whole bool) verdict {
 	s := &m.Conversation.state
 	if m.Conversation.mayOwe() && m.reads(head, sql, whole) {
@@ -83,9 +83,31 @@ func (m *Requests) note(p *Pending, head rewriter.Head, sql []byte, whole bool) 
 		if head.Temporary || head.Drop && s.Temporary != nil || m.createsRuled(head, sql) {
 			return holdIt
 		}
+	case rewriter.Set:
+		if whole && !s.Mode.MariaDB && rewriter.ReadInsertID(sql) > 0 && !m.Rules().Empty() {
+			return holdIt
+		}
+	}
+	if s.InsertID > 0 && !(whole && leavesInsertID(head, sql)) {
+		return tellIt
 	}
 	Changes(p, head, sql, whole)
 	return forwardIt
+}
+
+// leavesInsertID reports whether a statement neither reads insert_id nor generates an id. It may be one that
+// reads diagnostics: a SET in front of it would change them.
+func leavesInsertID(head rewriter.Head, sql []byte) bool {
+	switch head.Kind {
+	case rewriter.Set, rewriter.Use:
+	case rewriter.Other:
+		if !rewriter.ReadsDiagnostics(sql) {
+			return false
+		}
+	default:
+		return false
+	}
+	return !rewriter.MentionsInsertID(sql) && head.Effects(sql)&rewriter.SetsNumbering == 0
 }
 
 // reads reports whether a statement can read LAST_INSERT_ID(). What stands

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"maps"
+	"math"
 	"strings"
 
 	"idproxy/proxy/facts"
@@ -34,14 +35,15 @@ const (
 // it; a setting that is not known is never used.
 type State struct {
 	Known     Known
+	Increment uint16 // auto_increment_increment, which is no greater on any server
 	Age       uint32 // grows with every forgetting, so that a late reply does not restore what a later command changed
 	SchemaAge uint32 // grows whenever the default schema may have changed
 	ModeAge   uint32 // and whenever sql_mode may have
 	Schema    []byte // in UTF-8, as all names
 	Charset   string // character_set_client, with knowCharset
-	Increment uint64
 	MaxPacket uint64
 	LastID    LastID
+	InsertID  uint64 // what SET insert_id asks for, where the server was not told; 0: nothing
 	// rivals are the insert ids that INSERTs into tables without a rule have shown since LastID is Here. The
 	// server's value tells whether it generated one of them, which is the native one then.
 	rivals *[]uint64 // nil: there are none
@@ -233,7 +235,8 @@ func (s *State) learnProbe(p *facts.Probed, age uint32) {
 	s.learnSQLMode(p.SQLMode)
 	s.Charset, s.Mode.Charset = p.Charset, rewriter.CharsetOf(p.Charset)
 	s.UTF8 = min(utf8Of(p.Charset), utf8Of(p.Connection))
-	s.Schema, s.Increment, s.MaxPacket = p.Schema, p.Increment, p.MaxPacket
+	s.Schema, s.MaxPacket = p.Schema, p.MaxPacket
+	s.Increment = uint16(min(p.Increment, math.MaxUint16))
 	if !s.LastID.Known { // else it may be owed, and the server's not the right one
 		s.LastID = LastID{Value: p.LastID, Known: true}
 	}
