@@ -44,14 +44,14 @@ var arrows = map[string][]string{
 	},
 	"cmd/idproxy/check": {
 		"cmd/idproxy/app", "cmd/idproxy/census", "cmd/idproxy/inventory", "cmd/idproxy/ruleset", "cmd/idproxy/store", "cmd/idproxy/tlsconfig", "cmd/idproxy/upstream",
-		"config", "idsource", "idsource/", "plural", "proxy", "proxy/ask", "proxy/choice", "rewriter", "rule",
+		"config", "idsource", "idsource/", "plural", "proxy", "proxy/catalog", "proxy/choice", "rewriter", "rule",
 	},
 	"cmd/idproxy/explain": {
 		"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment",
 		"proxy/", "rewriter", "rewriter/grammar", "rule",
 	},
 	"cmd/idproxy/census": {
-		"cmd/idproxy/inventory", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/ask", "rule", "rewriter",
+		"cmd/idproxy/inventory", "cmd/idproxy/upstream", "config", "idsource", "idsource/segment", "pattern", "proxy", "proxy/catalog", "rule", "rewriter",
 	},
 	"cmd/idproxy/inventory": {"cmd/idproxy/ruleset", "cmd/idproxy/upstream", "config", "pattern", "rule"},
 	"cmd/idproxy/keys":      {"cmd/idproxy/sources", "cmd/idproxy/store", "idsource", "idsource/", "inside"},
@@ -65,14 +65,13 @@ var arrows = map[string][]string{
 	"config":                {"pattern"},
 	"proxy":                 {"proxy/", "rewriter", "rule", "pattern", "ascii", "idsource", "inside"},
 	"proxy/draw":            {"rewriter", "rule", "idsource"},
-	"proxy/decide":          {"proxy/ask", "proxy/clienterr", "proxy/draw", "proxy/facts", "proxy/infile", "proxy/relay", "proxy/wire", "rewriter", "rule"},
-	"proxy/relay":           {"proxy/bridge", "proxy/clienterr", "proxy/facts", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
+	"proxy/decide":          {"proxy/catalog", "proxy/clienterr", "proxy/draw", "proxy/loaddata", "proxy/protocol", "proxy/wire", "rewriter", "rule"},
+	"proxy/protocol":        {"proxy/authbridge", "proxy/clienterr", "proxy/catalog", "proxy/stats", "proxy/wire", "rewriter", "rule", "ascii"},
 	"proxy/choice":          {"proxy/dial"},
 	"proxy/compress":        {"proxy/wire"},
 	"proxy/clienterr":       {"proxy/wire", "rewriter", "rule", "inside"},
-	"proxy/ask":             {"ascii", "proxy/facts", "proxy/wire", "rewriter", "rule"},
-	"proxy/facts":           {"rewriter", "rule", "pattern", "lookup"},
-	"proxy/infile":          {"charset"},
+	"proxy/catalog":         {"ascii", "lookup", "pattern", "proxy/wire", "rewriter", "rule"},
+	"proxy/loaddata":        {"charset"},
 	"rule":                  {"pattern", "ascii", "lookup"},
 	"rewriter":              {"rule", "pattern", "ascii", "charset"},
 	"rewriter/grammar":      {"rewriter", "rule"},
@@ -96,7 +95,7 @@ var arrows = map[string][]string{
 // pure packages are handed bytes and give back bytes: they have no business with files, sockets or
 // programs.
 var (
-	pure = []string{"rewriter", "rule", "pattern", "ascii", "lookup", "charset", "proxy/wire", "proxy/bridge", "proxy/infile", "proxy/facts", "proxy/ask", "proxy/relay", "proxy/decide", "proxy/clienterr"}
+	pure = []string{"rewriter", "rule", "pattern", "ascii", "lookup", "charset", "proxy/wire", "proxy/authbridge", "proxy/loaddata", "proxy/catalog", "proxy/protocol", "proxy/decide", "proxy/clienterr"}
 	io   = []string{"net", "os", "os/exec", "database/sql", "syscall", "log/slog"}
 )
 

@@ -3,7 +3,7 @@ package proxy
 import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 )
@@ -24,7 +24,7 @@ func (s *session) passOn(own *mysql.MyError, seq byte) error {
 
 // deliver sends a reply made here behind the replies that the client waits for.
 func (s *session) deliver(local []byte) error {
-	if s.c.Waiting() >= relay.MaxPending {
+	if s.c.Waiting() >= protocol.MaxPending {
 		if err := s.quiet(); err != nil {
 			return err
 		}

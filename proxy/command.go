@@ -5,7 +5,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -31,5 +31,5 @@ func (s command) unprepared() {
 	if s.st.Dynamic == nil || s.st.Dynamic.Verb != rewriter.VerbPrepare || s.st.Dynamic.Name == "" {
 		return
 	}
-	s.c.Prepared.SetName(s.st.Dynamic.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(s.st.Dynamic.Name)}})
+	s.c.Prepared.SetName(s.st.Dynamic.Name, &protocol.Stmt{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(s.st.Dynamic.Name)}})
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 
 	"idproxy/proxy/compress"
+	"idproxy/proxy/eventloop"
 	"idproxy/proxy/limit"
-	"idproxy/proxy/loop"
 )
 
 // bufferSizes are the sizes of pooled buffers. Reads start with the smallest,
@@ -35,7 +35,7 @@ func getBuffer(class int) *[]byte {
 // buffer is kept while waiting, for crypto/tls reads into what it is given.
 type inlet struct {
 	conn net.Conn
-	lane *loop.Lane
+	lane *eventloop.Lane
 	raw  *rawInlet      // nil over TLS and of a loop
 	read *atomic.Uint64 // counts the bytes that came
 
@@ -54,9 +54,9 @@ type rawInlet struct {
 	err  error
 }
 
-func newInlet(conn net.Conn, lane *loop.Lane, read *atomic.Uint64) *inlet {
+func newInlet(conn net.Conn, lane *eventloop.Lane, read *atomic.Uint64) *inlet {
 	in := &inlet{conn: conn, lane: lane, read: read}
-	if _, ok := conn.(*loop.Conn); ok {
+	if _, ok := conn.(*eventloop.Conn); ok {
 		return in
 	}
 	if c, ok := conn.(syscall.Conn); ok {
@@ -91,7 +91,7 @@ func (in *inlet) more() error {
 		}
 	}
 	into := in.room()
-	if c, ok := in.conn.(*loop.Conn); ok {
+	if c, ok := in.conn.(*eventloop.Conn); ok {
 		n, err := c.ReadBy(in.lane, into)
 		in.took(n)
 		return err
@@ -105,10 +105,10 @@ func (in *inlet) more() error {
 }
 
 // once reads from c, which a loop has, what it has found to be there, which may be nothing.
-func (in *inlet) once(c *loop.Conn) error {
+func (in *inlet) once(c *eventloop.Conn) error {
 	in.makeRoom()
 	n, err := c.TryRead(in.room())
-	if err == loop.ErrNotNow { //nolint:errorlint // it is never wrapped, and this is the hot path
+	if err == eventloop.ErrNotNow { //nolint:errorlint // it is never wrapped, and this is the hot path
 		return nil
 	}
 	in.took(n)

@@ -8,17 +8,17 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
 // findExact asks for the exactness of a query.
 func (s learner) findExact(n decide.NeedExact) error {
-	exact, err := ask.IsExact(s.questions(), n.Plan, n.Part.Text)
+	exact, err := catalog.IsExact(s.questions(), n.Plan, n.Part.Text)
 	if s.st.Selection.Exact = decide.ExactNot; exact {
 		s.st.Selection.Exact = decide.ExactSurely
 	}
@@ -29,7 +29,7 @@ func (s learner) findExact(n decide.NeedExact) error {
 // they do not the server must say so itself: our questions begin a transaction
 // elsewhere than it does, or not at all.
 func (s learner) findSound(p *decide.Part) error {
-	_, own, err := ask.TryPrepare(s.questions(), p.Text)
+	_, own, err := catalog.TryPrepare(s.questions(), p.Text)
 	switch {
 	case err != nil:
 		return err
@@ -57,14 +57,14 @@ func (s learner) count(n decide.NeedCount) error {
 		if miscounts(refused) && n.Part.Facts.At.Before(s.st.Begun) { // by what the table was
 			return s.describe(n.Part.Name, string(s.st.Key))
 		}
-		if miscounts(refused) && s.st.Prefix[0] == mysql.COM_QUERY && s.c.State().Manual {
+		if miscounts(refused) && s.st.Prefix[0] == mysql.COM_QUERY && s.c.Vars().Manual {
 			return errUnsound
 		}
 		return s.nativeError(n.Part, refused)
 	}
 	var c *rewriter.Counted
 	if err == nil {
-		c, err = ask.ReadCount(&answer, len(n.Plan.Columns), n.Plan.Asked())
+		c, err = catalog.ReadCount(&answer, len(n.Plan.Columns), n.Plan.Asked())
 	}
 	if err != nil {
 		return fmt.Errorf("the rows of a query: %w", err)
@@ -87,7 +87,7 @@ func (s learner) counted(sql []byte, marks int) (wire.Result, error) {
 // transaction of REPEATABLE READ a plain count is of an older state than what
 // INSERT ... SELECT reads, which takes locks too. READ COMMITTED takes none.
 func (s learner) isolation(sel *decide.Selection) error {
-	now := s.c.State()
+	now := s.c.Vars()
 	open := now.InTrans || now.Manual
 	if !open || sel.Tries > 0 {
 		sel.Isolated = open
@@ -115,7 +115,7 @@ func (s learner) nativeError(p *decide.Part, refused *mysql.MyError) error {
 	if !strings.HasPrefix(refused.State, ofText) {
 		return refused
 	}
-	_, own, err := ask.TryPrepare(s.questions(), p.Text)
+	_, own, err := catalog.TryPrepare(s.questions(), p.Text)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s learner) executeCount(sql []byte, marks int) (wire.Result, error) {
 	const cursors = 1 | 2 | 4 // flags that would keep the rows at the server
 	execution[5] &^= cursors
 	binary.LittleEndian.PutUint32(execution[1:], made.ID)
-	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), relay.ReplyResult)
+	packets, err := s.ask(wire.AppendPacket(nil, 0, execution), protocol.ReplyResult)
 	if err != nil {
 		return wire.Result{}, err
 	}

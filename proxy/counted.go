@@ -23,7 +23,7 @@ func (s command) countRefusal(cause error, e *mysql.MyError) {
 	if s.l.srv.cfg.OnRefused != nil && s.held != nil {
 		s.l.srv.cfg.OnRefused(RefusedStatement{
 			Listener: s.l.Name, User: s.c.User(), Rule: name, Reason: why.String(), Code: e.Code, Text: clienterr.Explained(cause),
-			Statement: s.at.decider.Outline(s.held, s.c.State().Mode),
+			Statement: s.at.decider.Outline(s.held, s.c.Vars().Mode),
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -28,7 +28,7 @@ func TestSessionBoundsWaitingRefusals(t *testing.T) {
 	}
 	r.server.mu.Unlock()
 
-	const sent = 3 * relay.MaxPending
+	const sent = 3 * protocol.MaxPending
 	c.write(query("SELECT SLEEP(1)"))
 	written := make(chan struct{})
 	go func() {
@@ -38,12 +38,12 @@ func TestSessionBoundsWaitingRefusals(t *testing.T) {
 		}
 	}()
 	most := 0
-	for end := time.Now().Add(patience); most < relay.MaxPending && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); most < protocol.MaxPending && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		most = pendingOf(r)
 	}
 	time.Sleep(50 * time.Millisecond) // what is unbounded would go on
-	if most = pendingOf(r); most != relay.MaxPending {
-		t.Errorf("%d commands are pending, want %d", most, relay.MaxPending)
+	if most = pendingOf(r); most != protocol.MaxPending {
+		t.Errorf("%d commands are pending, want %d", most, protocol.MaxPending)
 	}
 	close(release)
 	if reply := c.read(); reply[0] != wire.OKByte {

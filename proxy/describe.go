@@ -5,8 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"idproxy/proxy/ask"
-	"idproxy/proxy/facts"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/stats"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -15,10 +14,10 @@ import (
 // describe asks the server about a table, over the client's own connection: so
 // it shows what the session itself would see.
 func (s learner) describe(t rewriter.Name, key string) error {
-	about := ask.About{
+	about := catalog.About{
 		Name: t, Rules: s.rulesOf(t), Changes: s.at.tables.Count(),
 		EachTable: s.hasSeriesEach,
-		Before:    func() *facts.Table { return s.at.tables.Get([]byte(key)) },
+		Before:    func() *catalog.Table { return s.at.tables.Get([]byte(key)) },
 	}
 	if account := s.at.byAccount(); account != nil {
 		about.Definition = func(schema, table string) ([]byte, error) {
@@ -49,11 +48,11 @@ func (s learner) describe(t rewriter.Name, key string) error {
 
 // isForeign reports whether the answer about a table shows a server that is no MySQL and no MariaDB, of
 // which that was not known.
-func (s learner) isForeign(f *facts.Table, failed error) (bool, error) {
+func (s learner) isForeign(f *catalog.Table, failed error) (bool, error) {
 	if !s.mayLearn() {
 		return false, nil
 	}
-	foreign := errors.Is(failed, ask.ErrForeign)
+	foreign := errors.Is(failed, catalog.ErrForeign)
 	if !foreign && failed == nil {
 		var err error
 		if foreign, err = s.Asker().IsDolt(f.Err); err != nil {
@@ -92,12 +91,12 @@ func (s learner) hasSeriesEach(r *rule.Rule) bool {
 }
 
 // tellLeft says once of each wildcard that leaves a table alone why it does.
-func (s learner) tellLeft(f *facts.Table, rules []*rule.Rule) {
+func (s learner) tellLeft(f *catalog.Table, rules []*rule.Rule) {
 	for _, r := range rules {
 		if r.Exact() {
 			continue
 		}
-		if why := r.Unfit(f.Table); !why.None() && s.at.tables.Leaves(facts.Departure{Rule: r.String(), Table: f.Name, Why: why.String()}) {
+		if why := r.Unfit(f.Table); !why.None() && s.at.tables.Leaves(catalog.Departure{Rule: r.String(), Table: f.Name, Why: why.String()}) {
 			s.log(&s.up).Info("a wildcard rule leaves a table alone", "rule", r.String(), "db.collection.name", f.Name, "reason", why.String())
 		}
 	}

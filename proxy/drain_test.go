@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
@@ -77,26 +77,29 @@ func TestDrainSendsNothingLate(t *testing.T) {
 
 // What keeps a conversation from ending.
 func TestConversationLeave(t *testing.T) {
-	busy := map[string]func(c *relay.Conversation){
-		"a pending command":       func(c *relay.Conversation) { c.Send(relay.Pending{Reply: relay.ReplyOne}) },
-		"a reply made here":       func(c *relay.Conversation) { c.Send(relay.Pending{Reply: relay.ReplyOne}); c.Answerable([]byte("x")) },
-		"a transaction":           func(c *relay.Conversation) { c.Update(func(s *relay.State) { s.InTrans = true }) },
-		"a statement decided on":  func(c *relay.Conversation) { c.Decide() },
-		"a login":                 func(c *relay.Conversation) { c.SetPhase(relay.PhaseAuth) },
-		"a stream without an end": func(c *relay.Conversation) { c.SetPhase(relay.PhaseOpaque) },
+	busy := map[string]func(c *protocol.Conn){
+		"a pending command": func(c *protocol.Conn) { c.Send(protocol.Pending{Reply: protocol.ReplyOne}) },
+		"a reply made here": func(c *protocol.Conn) {
+			c.Send(protocol.Pending{Reply: protocol.ReplyOne})
+			c.Answerable([]byte("x"))
+		},
+		"a transaction":           func(c *protocol.Conn) { c.Update(func(s *protocol.Vars) { s.InTrans = true }) },
+		"a statement decided on":  func(c *protocol.Conn) { c.Decide() },
+		"a login":                 func(c *protocol.Conn) { c.SetPhase(protocol.PhaseAuth) },
+		"a stream without an end": func(c *protocol.Conn) { c.SetPhase(protocol.PhaseOpaque) },
 	}
 	for name, change := range busy {
-		c := &relay.Conversation{Caps: uint64(mysql.CLIENT_PROTOCOL_41)}
+		c := &protocol.Conn{Caps: uint64(mysql.CLIENT_PROTOCOL_41)}
 		if change(c); c.Leave() || c.Ended.Load() {
 			t.Errorf("%s: the conversation ended", name)
 		}
 	}
-	open := &relay.Conversation{}
-	open.Update(func(s *relay.State) { s.InTrans = true })
+	open := &protocol.Conn{}
+	open.Update(func(s *protocol.Vars) { s.InTrans = true })
 	if !open.Abandon() || !open.Ended.Load() {
 		t.Error("a transaction cannot be abandoned")
 	}
-	c := &relay.Conversation{}
+	c := &protocol.Conn{}
 	if !c.Decide() {
 		t.Error("a conversation has ended from the start")
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/idsource"
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -113,7 +113,7 @@ func (f *fakeServer) serve(c net.Conn) {
 	if _, err := c.Write(packet(0, f.greeting)); err != nil {
 		return
 	}
-	payload, seq, err := wire.ReadPacket(c, relay.MaxHandshake)
+	payload, seq, err := wire.ReadPacket(c, protocol.MaxHandshake)
 	if err != nil || len(payload) < 33 {
 		return
 	}
@@ -166,7 +166,7 @@ func (f *fakeServer) answer(payload []byte) (reply [][]byte, open bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return row(8, "\x00\x07utf8mb4\x0873686f70\x011"+f.maxPacket+"\x010\x010\x07utf8mb4"), true
-	case text == ask.GreatestQuery("shop", "orders", rule.Column{Name: "id"}, 0):
+	case text == catalog.GreatestQuery("shop", "orders", rule.Column{Name: "id"}, 0):
 		return row(1, "\x0299"), true
 	}
 	f.mu.Lock()

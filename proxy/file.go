@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"idproxy/proxy/decide"
-	"idproxy/proxy/infile"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/loaddata"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -24,7 +24,7 @@ func (s *session) relayLoad(l *decide.Loading) error {
 		return err
 	}
 	out := &loadFrames{s: s, l: l, seq: in.seq + s.c.FileDelta()}
-	err := infile.Edit(out, in, &l.Format, l)
+	err := loaddata.Edit(out, in, &l.Format, l)
 	l.RecordAll()
 	switch {
 	case errors.Is(err, errClientGone), errors.Is(err, errServerGone):
@@ -38,7 +38,7 @@ func (s *session) relayLoad(l *decide.Loading) error {
 	s.requests.Seq = in.seq
 	l.Ended(in.seq)
 	s.c.Delta.Store(uint32(out.seq - in.seq))
-	s.c.SetPhase(relay.PhaseCommands)
+	s.c.SetPhase(protocol.PhaseCommands)
 	if err == nil {
 		return s.write(wire.AppendHeader(nil, 0, out.seq))
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/inside"
-	"idproxy/proxy/ask"
-	"idproxy/proxy/bridge"
+	"idproxy/proxy/authbridge"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/choice"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/compress"
 	"idproxy/proxy/dial"
 	"idproxy/proxy/origin"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -73,7 +73,7 @@ func (s handshake) run() error {
 	if e := s.userFull(r.User); e != nil {
 		return s.refuse(e, r.seq, offered)
 	}
-	if s.l.ClientsNeedTLS && sideOf(s.client) == bridge.Plain {
+	if s.l.ClientsNeedTLS && sideOf(s.client) == authbridge.Plain {
 		return s.refuse(clienterr.TLSRequired(offered&uint64(mysql.CLIENT_SSL) != 0), r.seq, offered)
 	}
 	if err := s.compress(&r); err != nil {
@@ -165,7 +165,7 @@ func (s handshake) respond(offered uint64) (r response, err error) {
 	}
 	s.setClient(client)
 	r.request = r.payload
-	if r.payload, r.seq, err = wire.ReadPacket(client, relay.MaxHandshake); err != nil {
+	if r.payload, r.seq, err = wire.ReadPacket(client, protocol.MaxHandshake); err != nil {
 		s.abandon(offered)
 		return r, readError(err)
 	}
@@ -188,14 +188,14 @@ func (s handshake) begin(greeting *wire.Greeting, r response) error {
 	s.who.thread.Store(greeting.ThreadID)
 	s.c.Begin(r.agreed, greeting.MariaDB(), greeting.Number(), r.Schema)
 	s.c.SetUser([]byte(r.User))
-	s.c.SetPhase(relay.PhaseAuth)
-	s.c.Send(relay.Pending{Reply: relay.ReplyAuth})
+	s.c.SetPhase(protocol.PhaseAuth)
+	s.c.Send(protocol.Pending{Reply: protocol.ReplyAuth})
 	wire.SetResponseCaps(r.payload, r.agreed)
-	sides := bridge.Sides{Client: sideOf(s.client), Server: sideOf(s.server)}
+	sides := authbridge.Sides{Client: sideOf(s.client), Server: sideOf(s.server)}
 	if sides.Alike() {
 		return s.write(wire.AppendPacket(nil, r.seq, r.payload))
 	}
-	s.c.Login = bridge.New(sides, bridge.Greeting{
+	s.c.Login = authbridge.New(sides, authbridge.Greeting{
 		Plugin: cmp.Or(r.Plugin, greeting.Plugin), Nonce: greeting.Scramble, Factors: r.agreed&wire.MultiFactor != 0,
 	}, s.l.srv.key)
 	if s.c.Login.Blanks(r.Plugin) {
@@ -309,7 +309,7 @@ func (s handshake) greeted(ctx context.Context, to *server, from origin.Origin) 
 	if s.l.choice.Several() {
 		inTime = context.AfterFunc(ctx, func() { _ = server.SetReadDeadline(time.Unix(1, 0)) }) // it wakes the read
 	}
-	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
+	raw, _, err := wire.ReadPacket(server, protocol.MaxHandshake)
 	if late := !inTime(); late || err != nil {
 		err = fmt.Errorf("no greeting: %w", cmp.Or(context.Cause(ctx), err))
 		s.log(&s.up).Warn("server sent no greeting", "server.address", to.Addr.String(), "error.message", err)
@@ -330,7 +330,7 @@ func (s handshake) greeted(ctx context.Context, to *server, from origin.Origin) 
 		return h, err
 	}
 	s.settle(to.at(server.RemoteAddr()))
-	if ask.IsForeign(greeting.Version) {
+	if catalog.IsForeign(greeting.Version) {
 		s.learnPlain(greeting.Version)
 	}
 	return hello{greeting, raw}, nil
@@ -406,7 +406,7 @@ func abandonLogin(server net.Conn, offered uint64) {
 		return
 	}
 	for range 3 { // an auth switch may come before the ERR
-		payload, seq, err := wire.ReadPacket(server, relay.MaxHandshake)
+		payload, seq, err := wire.ReadPacket(server, protocol.MaxHandshake)
 		if err != nil || len(payload) == 0 || payload[0] == wire.ErrByte || payload[0] == wire.OKByte {
 			return
 		}

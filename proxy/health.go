@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"idproxy/proxy/dial"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -184,7 +184,7 @@ func (l *listener) greets(ctx context.Context, u *Upstream) error {
 			return err
 		}
 	}
-	raw, _, err := wire.ReadPacket(server, relay.MaxHandshake)
+	raw, _, err := wire.ReadPacket(server, protocol.MaxHandshake)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		l.srv.late.end(server, nil)
 		return fmt.Errorf("no greeting within %v", pingTime)

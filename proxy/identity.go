@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"idproxy/proxy/loop"
+	"idproxy/proxy/eventloop"
 )
 
 // identity tells a session from others.
@@ -29,7 +29,7 @@ func said(s *session) []any {
 // log returns the log for lines of the session that a lane writes; nil: none does. Who reads the log
 // may be slow, so the lane leaves its loop. The log is made anew for each line: they are few, and
 // sessions many.
-func (s *session) log(by *loop.Lane) *slog.Logger {
+func (s *session) log(by *eventloop.Lane) *slog.Logger {
 	by.Leave()
 	log := s.l.srv.log.With(said(s)...)
 	if thread := s.who.thread.Load(); thread != 0 {

@@ -14,7 +14,7 @@ import (
 	"idproxy/inside"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -36,7 +36,7 @@ func (s *session) statement(packet []byte) error {
 	s.held = statements.Get().(*decide.Statement)
 	s.held.Read(packet, s.requests.Arrival(packet))
 	if s.held.Prefix[0] == mysql.COM_STMT_PREPARE {
-		s.requests.Last = &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.Unprepared()}} // unless it is sent
+		s.requests.Last = &protocol.Stmt{Kind: decide.Refusal{MyError: clienterr.Unprepared()}} // unless it is sent
 	}
 	began, form := time.Now(), stats.FormOf(s.held.Prefix[0])
 	s.outcome, s.trace = stats.Forwarded, s.chosen()
@@ -91,14 +91,14 @@ func (s command) dropLong() error {
 		return nil
 	}
 	atServer := e.Long.Sent != nil
-	e.Long = relay.LongData{}
+	e.Long = protocol.LongData{}
 	if !atServer {
 		return nil
 	}
 	s.c.Addressed(e, s.st.Payload())
 	defer s.askFor(stats.Release)()
 	reset := append([]byte{mysql.COM_STMT_RESET}, s.st.Payload()[1:5]...)
-	_, err := s.ask(wire.AppendPacket(nil, 0, reset), relay.ReplyOne)
+	_, err := s.ask(wire.AppendPacket(nil, 0, reset), protocol.ReplyOne)
 	return err
 }
 
@@ -357,7 +357,7 @@ func (s learner) ofColumn(t rewriter.Name, bySession func() (uint64, error), byA
 	if errors.Is(err, ErrLocked) {
 		return bySession()
 	}
-	if now := s.c.State(); err != nil || !now.InTrans {
+	if now := s.c.Vars(); err != nil || !now.InTrans {
 		return n, err
 	}
 	own, err := bySession()

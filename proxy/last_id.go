@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -48,7 +48,7 @@ func (s command) showLastID() (shown, done bool, err error) {
 // follow it. A *mysql.MyError is the server's.
 func (s command) lastIDReply(query rewriter.LastIDQuery, more bool) (reply []byte, last byte, err error) {
 	defer s.askFor(stats.LastID)()
-	packets, err := s.ask(wire.AppendPacket(nil, 0, s.asAsked(query)), relay.ReplyResult)
+	packets, err := s.ask(wire.AppendPacket(nil, 0, s.asAsked(query)), protocol.ReplyResult)
 	if err != nil {
 		return nil, 0, err
 	}

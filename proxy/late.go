@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -37,7 +37,7 @@ func (l *lateGreetings) end(server net.Conn, raw []byte) {
 		defer l.drop(server)
 		var err error
 		if raw == nil {
-			if raw, _, err = wire.ReadPacket(server, relay.MaxHandshake); err != nil {
+			if raw, _, err = wire.ReadPacket(server, protocol.MaxHandshake); err != nil {
 				return
 			}
 		}

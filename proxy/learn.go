@@ -11,7 +11,7 @@ import (
 	"idproxy/proxy/decide"
 	"idproxy/proxy/draw"
 	"idproxy/proxy/limit"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -95,7 +95,7 @@ func (s learner) evaluate(n decide.NeedValues) error {
 	if err != nil {
 		return err
 	}
-	now := s.c.State()
+	now := s.c.Vars()
 	for i := range worth {
 		v := decide.Cell{Value: worth[i], Column: n.Columns[i], Strict: n.Strict[i]}
 		v.Wide = n.Wide != nil && n.Wide[i]
@@ -110,7 +110,7 @@ func (s learner) evaluate(n decide.NeedValues) error {
 
 // takeAsked asks what SET insert_id asks for, and uses it up.
 func (s learner) takeAsked(p *decide.Part) error {
-	state := s.c.State()
+	state := s.c.Vars()
 	id, err := s.Asker().InsertID()
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s learner) takeAsked(p *decide.Part) error {
 				return err
 			}
 		}
-		s.c.Update(func(s *relay.State) { s.InsertID = 0 })
+		s.c.Update(func(s *protocol.Vars) { s.InsertID = 0 })
 		s.st.Asked = &draw.Asked{First: id.First, Next: id.First, Increment: id.Increment, Offset: id.Offset}
 	}
 	s.c.LearnAsked(state.Age)
@@ -139,7 +139,7 @@ func (s learner) takeAsked(p *decide.Part) error {
 // that generates an id: one in a temporary table of ours does. last is LAST_INSERT_ID().
 func (s learner) useUp(t rewriter.Name, last uint64) error {
 	run := func(sql string) error {
-		return s.change(s.c.AppendQuery(nil, sql), relay.Pending{Reply: relay.ReplyResult})
+		return s.change(s.c.AppendQuery(nil, sql), protocol.Pending{Reply: protocol.ReplyResult})
 	}
 	if s.c.MariaDB {
 		return run("SET insert_id=0")

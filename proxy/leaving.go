@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"idproxy/proxy/loop"
+	"idproxy/proxy/eventloop"
 )
 
 // leaving is the context of a session, for what may wait: it is done when the session has an end.
@@ -13,7 +13,7 @@ import (
 // goroutines, as database/sql does, gets the one inside. That is there while somebody waits; in an
 // idle session nobody does.
 type leaving struct {
-	lane *loop.Lane
+	lane *eventloop.Lane
 
 	mu     sync.Mutex // guards all below
 	cause  error      // why the session ends; nil: it does not

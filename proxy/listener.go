@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"idproxy/idsource"
-	"idproxy/proxy/bridge"
+	"idproxy/proxy/authbridge"
 	"idproxy/proxy/choice"
 	"idproxy/proxy/decide"
 	"idproxy/proxy/dial"
+	"idproxy/proxy/eventloop"
 	"idproxy/proxy/limit"
-	"idproxy/proxy/loop"
 	"idproxy/proxy/origin"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
@@ -75,7 +75,7 @@ type Kind uint8
 const (
 	Learned Kind = iota
 	Native       // MySQL, MariaDB or TiDB
-	Foreign      // a sharding middleware, Vitess, Dolt: see package ask
+	Foreign      // a sharding middleware, Vitess, Dolt: see package catalog
 )
 
 // Listener is one address that clients connect to, and the servers behind it.
@@ -152,14 +152,14 @@ type Server struct {
 	cfg   Config
 	log   *slog.Logger
 	live  atomic.Pointer[current]
-	loops []*loop.Loop
+	loops []*eventloop.Loop
 
 	notices *notices
 	late    lateGreetings
 	logins  limit.Logins
 	held    limit.Bytes
-	key     func() (*bridge.Key, error) // for logins; made once
-	refused rule.Counts                 // statements that no single rule refused
+	key     func() (*authbridge.Key, error) // for logins; made once
+	refused rule.Counts                     // statements that no single rule refused
 
 	accepting sync.WaitGroup // one per door
 	checked   chan struct{}  // holds a token when CheckServers is to look which listeners there are

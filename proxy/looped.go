@@ -5,13 +5,13 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"idproxy/proxy/loop"
+	"idproxy/proxy/eventloop"
 )
 
 // looped is a session that a loop drives.
 type looped struct {
 	*session
-	client, server *loop.Conn
+	client, server *eventloop.Conn
 	in, out        *inlet
 	lanes          atomic.Int32 // that have not ended
 }
@@ -40,11 +40,11 @@ func joinLoop(s *session) bool {
 }
 
 // leastLoop returns the loop with the fewest connections; nil: there are no loops.
-func (srv *Server) leastLoop() *loop.Loop {
+func (srv *Server) leastLoop() *eventloop.Loop {
 	if len(srv.loops) == 0 {
 		return nil
 	}
-	return slices.MinFunc(srv.loops, func(a, b *loop.Loop) int { return a.Len() - b.Len() })
+	return slices.MinFunc(srv.loops, func(a, b *eventloop.Loop) int { return a.Len() - b.Len() })
 }
 
 func isSocket(c net.Conn) bool {
@@ -55,7 +55,7 @@ func isSocket(c net.Conn) bool {
 	return false
 }
 
-func (j *looped) take(to *loop.Loop) (err error) {
+func (j *looped) take(to *eventloop.Loop) (err error) {
 	if j.client, err = to.Take(j.session.client, j.fromClient); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (j *looped) take(to *loop.Loop) (err error) {
 }
 
 func (j *looped) free() {
-	for _, c := range []*loop.Conn{j.client, j.server} {
+	for _, c := range []*eventloop.Conn{j.client, j.server} {
 		if c != nil {
 			c.Free()
 		}
@@ -76,7 +76,7 @@ func (j *looped) free() {
 }
 
 // fromClient is toServer's turn.
-func (j *looped) fromClient(t *loop.Turn) {
+func (j *looped) fromClient(t *eventloop.Turn) {
 	j.up.On(t)
 	if j.readClient() {
 		j.over(&j.up, j.client)
@@ -101,7 +101,7 @@ func (j *looped) readClient() (over bool) {
 }
 
 // fromServer is toClient's turn.
-func (j *looped) fromServer(t *loop.Turn) {
+func (j *looped) fromServer(t *eventloop.Turn) {
 	j.down.On(t)
 	if j.readServer() {
 		j.gone.raise()
@@ -127,7 +127,7 @@ func (j *looped) readServer() (over bool) {
 }
 
 // over ends a lane, and with the last one the session.
-func (j *looped) over(lane *loop.Lane, c *loop.Conn) {
+func (j *looped) over(lane *eventloop.Lane, c *eventloop.Conn) {
 	c.Stop()
 	if j.lanes.Add(-1) > 0 {
 		return

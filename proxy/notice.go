@@ -22,7 +22,7 @@ func (s *session) Told(err error) *mysql.MyError {
 	if !ok {
 		return e
 	}
-	now := s.c.State()
+	now := s.c.Vars()
 	said := []any{"db.response.status_code", e.Code, "error.message", clienterr.Logged(err, e), "user.name", s.c.User(), "db.namespace", string(now.Schema)}
 	if s.held != nil {
 		said = append(said, "db.query.text", s.at.decider.Outline(s.held, now.Mode))

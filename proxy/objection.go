@@ -5,9 +5,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/rewriter"
 )
@@ -24,7 +24,7 @@ func (s command) object(cause *mysql.MyError) (taken, done bool, err error) {
 	case s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone:
 		return s.objectInside(cause)
 	case s.st.Prefix[0] == mysql.COM_STMT_PREPARE:
-		_, own, err := ask.TryPrepare(s.questions(), s.st.Text)
+		_, own, err := catalog.TryPrepare(s.questions(), s.st.Text)
 		if own == nil || err != nil {
 			return false, false, err
 		}
@@ -42,7 +42,7 @@ func (s command) objectText() (taken, done bool, err error) {
 		sql = sql[:s.st.Spans[0].End]
 	}
 	several := s.st.Multi && bytes.IndexByte(s.st.Text, ';') >= 0
-	parameters, own, err := ask.TryPrepare(s.questions(), sql)
+	parameters, own, err := catalog.TryPrepare(s.questions(), sql)
 	if err != nil {
 		return false, false, err
 	}
@@ -57,12 +57,12 @@ func (s command) objectText() (taken, done bool, err error) {
 	case unread && !several && bytes.IndexByte(sql, '?') >= 0: // and fails at the first
 		done, err = s.sendAsIs(s.st.AsSQL(), len(s.st.Text), 0)
 		return true, done, err
-	case misresolved(own) && s.c.State().Manual:
+	case misresolved(own) && s.c.Vars().Manual:
 		end, rest := s.first()
 		done, err = s.sendAsIs(s.st.AsSQL(), end, rest)
 		return true, done, err
 	case unread && several:
-		own, err = ask.ParseError(s.questions(), sql, s.st.Text)
+		own, err = catalog.ParseError(s.questions(), sql, s.st.Text)
 	}
 	if err != nil || own == nil || own.Code == mysql.ER_UNSUPPORTED_PS || own.Code == mysql.ER_MAX_PREPARED_STMT_COUNT_REACHED {
 		return false, false, err
@@ -81,14 +81,14 @@ func (s command) objectInside(cause *mysql.MyError) (taken, done bool, err error
 	if inner.Text == nil || inner.Wide {
 		return false, false, nil
 	}
-	_, own, err := ask.TryPrepare(s.questions(), inner.Text)
+	_, own, err := catalog.TryPrepare(s.questions(), inner.Text)
 	switch {
 	case own == nil || err != nil:
 		return false, false, err
 	case s.st.Dynamic.Verb == rewriter.VerbImmediate:
 		return true, true, s.passOn(own, s.st.Seq)
 	}
-	s.st.Prepared = &relay.Prepared{Kind: decide.Refusal{MyError: cause}} // should it not fail after all
+	s.st.Prepared = &protocol.Stmt{Kind: decide.Refusal{MyError: cause}} // should it not fail after all
 	made := &decide.NamePreparation{Dyn: s.st.Dynamic, E: s.st.Prepared}
 	end, rest := s.first()
 	done, err = s.sendAsIs(made, end, rest)
@@ -98,7 +98,7 @@ func (s command) objectInside(cause *mysql.MyError) (taken, done bool, err error
 // first returns where the first statement of what is left of a text ends, and where what
 // is behind it begins; 0: nothing is.
 func (s command) first() (end, rest int) {
-	mode := s.c.State().Mode
+	mode := s.c.Vars().Mode
 	mode.MultiStatements = s.st.Multi
 	span, last, _ := rewriter.Next(s.st.Text, 0, mode)
 	if last {
@@ -122,6 +122,6 @@ func misresolved(e *mysql.MyError) bool {
 func (s command) sendAsIs(as decide.Order, end, rest int) (done bool, err error) {
 	s.st.Filled.Parts = s.st.Filled.Parts[:0]
 	s.st.Order, s.st.After, s.st.Owing, s.st.Unseen = as, nil, false, false
-	s.st.Touch, s.st.End, s.st.Rest = relay.TouchAll|relay.TouchLastID, end, rest
+	s.st.Touch, s.st.End, s.st.Rest = protocol.TouchAll|protocol.TouchLastID, end, rest
 	return s.execute(nil)
 }

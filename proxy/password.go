@@ -3,7 +3,7 @@ package proxy
 import (
 	"errors"
 
-	"idproxy/proxy/bridge"
+	"idproxy/proxy/authbridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
@@ -13,11 +13,11 @@ import (
 // secure than the other.
 func (s toServer) password(packet []byte) error {
 	payload, seq := packet[wire.HeaderLen:], packet[wire.HeaderLen-1]
-	err := error(bridge.Error("the client's packet is larger than any password"))
+	err := error(authbridge.Error("the client's packet is larger than any password"))
 	if len(payload) == wire.PayloadLen(packet) {
 		err = s.c.Login.FromClient(payload, carrier{s, seq})
 	}
-	if _, unbridged := errors.AsType[bridge.Error](err); !unbridged {
+	if _, unbridged := errors.AsType[authbridge.Error](err); !unbridged {
 		return err
 	}
 	e := clienterr.Bridge(err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -16,7 +16,7 @@ import (
 
 // execute sends a decided piece and waits for its end where something depends
 // on it. done: the client has its whole reply, or will have it.
-func (s command) execute(expected []relay.Expect) (done bool, err error) {
+func (s command) execute(expected []protocol.Expect) (done bool, err error) {
 	// 1. It is sent. Most pieces leave nothing to wait for.
 	sent, done, err := s.send(expected)
 	if !sent || err != nil {
@@ -55,7 +55,7 @@ func (s command) execute(expected []relay.Expect) (done bool, err error) {
 func (s command) waits() bool { return s.st.Rest > 0 || s.st.Order.Asks() }
 
 // answerWithheld answers for an error of a piece that was kept from the client.
-func (s command) answerWithheld(w *relay.Withheld) (done bool, err error) {
+func (s command) answerWithheld(w *protocol.Withheld) (done bool, err error) {
 	if w.Quotes {
 		return true, s.quoteAll(w)
 	}
@@ -103,16 +103,16 @@ func (s command) settle() error {
 
 // askAfter asks the question behind an INSERT; nil when the answer is NULL. It
 // keeps the warnings of the INSERT, which the question ends on the server.
-func (s command) askAfter(w *relay.Withheld) (*uint64, error) {
+func (s command) askAfter(w *protocol.Withheld) (*uint64, error) {
 	if w.Warnings {
-		packets, err := s.ask(s.c.AppendQuery(nil, showWarnings), relay.ReplyResult)
+		packets, err := s.ask(s.c.AppendQuery(nil, showWarnings), protocol.ReplyResult)
 		if err != nil {
 			return nil, err
 		}
 		s.c.KeepWarnings(packets)
 	}
 	sql := "SELECT LAST_INSERT_ID()"
-	if w.Ask == relay.AskStored {
+	if w.Ask == protocol.AskStored {
 		var err error
 		if sql, err = s.storedSQL(s.st.Order, w.Expect); err != nil {
 			return nil, err
@@ -165,14 +165,14 @@ const showWarnings = "SHOW WARNINGS"
 
 // quoteAll gives the client the error of a statement of a piece that the server could
 // not read. Natively it quotes what stands behind the piece, too.
-func (s command) quoteAll(w *relay.Withheld) error {
+func (s command) quoteAll(w *protocol.Withheld) error {
 	defer s.askFor(stats.Objection)()
 	ofItsText := s.st.Dynamic != nil && s.st.Dynamic.From != rewriter.SourceNone // the error; asking would change the diagnostics
 	if w.Result < len(s.st.Spans) && !ofItsText {
 		span := s.st.Spans[w.Result]
-		_, own, err := ask.TryPrepare(s.questions(), s.st.Text[span.Start:span.End])
+		_, own, err := catalog.TryPrepare(s.questions(), s.st.Text[span.Start:span.End])
 		if err == nil && own != nil && own.Code == mysql.ER_PARSE_ERROR { // else it is of a text that the statement runs
-			_, own, err = ask.TryPrepare(s.questions(), s.st.Text[span.Start:])
+			_, own, err = catalog.TryPrepare(s.questions(), s.st.Text[span.Start:])
 			if err == nil && own != nil {
 				return s.passOn(own, w.Frame[3]-1)
 			}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -20,13 +20,13 @@ type questions struct{ s *session }
 
 func (s *session) questions() questions { return questions{s} }
 
-func (s *session) Asker() *ask.Asker {
-	return &ask.Asker{Session: s.questions(), Names: &s.at.tables.Names, Plain: s.at.plain.Load()}
+func (s *session) Asker() *catalog.Asker {
+	return &catalog.Asker{Session: s.questions(), Names: &s.at.tables.Names, Plain: s.at.plain.Load()}
 }
 
 // Query implements ask.Server.
 func (q questions) Query(sql string) (wire.Result, error) {
-	packets, err := q.s.ask(q.s.c.AppendQuery(nil, sql), relay.ReplyResult)
+	packets, err := q.s.ask(q.s.c.AppendQuery(nil, sql), protocol.ReplyResult)
 	if err != nil {
 		return wire.Result{}, err
 	}
@@ -35,7 +35,7 @@ func (q questions) Query(sql string) (wire.Result, error) {
 
 // Prepare implements ask.Server.
 func (q questions) Prepare(sql []byte) (wire.PrepareReply, error) {
-	packets, err := q.s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, sql...)), relay.ReplyPrepare)
+	packets, err := q.s.ask(wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, sql...)), protocol.ReplyPrepare)
 	if err != nil {
 		return wire.PrepareReply{}, err
 	}
@@ -51,37 +51,37 @@ func (q questions) Close(statement uint32) error {
 }
 
 // Settings implements ask.Session.
-func (q questions) Settings() ask.Settings {
-	state := q.s.c.State()
-	known := ask.Settings{Mode: state.Mode, Schema: state.KnownSchema()}
+func (q questions) Settings() catalog.Settings {
+	state := q.s.c.Vars()
+	known := catalog.Settings{Mode: state.Mode, Schema: state.KnownSchema()}
 	if known.Schema == nil && q.s.at.plain.Load() {
 		known.Schema = state.LoginSchema()
 	}
-	if state.Known&relay.KnowCharset != 0 {
+	if state.Known&protocol.KnowCharset != 0 {
 		known.Charset = state.Charset
 	}
 	return known
 }
 
 // Learn implements ask.Session.
-func (q questions) Learn() (ask.Settings, error) {
+func (q questions) Learn() (catalog.Settings, error) {
 	if err := q.s.probe(); err != nil {
 		return q.Settings(), err
 	}
 	known := q.Settings()
-	known.Charset = q.s.c.State().Charset // as it was a moment ago, also where it may have changed
+	known.Charset = q.s.c.Vars().Charset // as it was a moment ago, also where it may have changed
 	return known, nil
 }
 
 // ask sends a command of our own and waits for the whole reply.
-func (s *session) ask(packet []byte, kind relay.ReplyKind) ([]byte, error) {
-	return s.askAs(packet, relay.Pending{Reply: kind})
+func (s *session) ask(packet []byte, kind protocol.ReplyKind) ([]byte, error) {
+	return s.askAs(packet, protocol.Pending{Reply: kind})
 }
 
 // askAs is ask for a command that changes what is known of the session, as p says.
-func (s *session) askAs(packet []byte, p relay.Pending) ([]byte, error) {
-	a := &relay.Answer{Done: make(chan struct{})}
-	p.Watcher = &relay.HiddenReply{Kind: relay.HiddenAsk, Answer: a}
+func (s *session) askAs(packet []byte, p protocol.Pending) ([]byte, error) {
+	a := &protocol.Answer{Done: make(chan struct{})}
+	p.Handler = &protocol.HiddenReply{Kind: protocol.HiddenAsk, Answer: a}
 	began := time.Now()
 	defer func() { s.answered(time.Since(began)) }()
 	s.c.Send(p)
@@ -114,7 +114,7 @@ func (s *session) answered(took time.Duration) {
 }
 
 // change sends a command of our own that must succeed.
-func (s *session) change(packet []byte, p relay.Pending) error {
+func (s *session) change(packet []byte, p protocol.Pending) error {
 	packets, err := s.askAs(packet, p)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *session) change(packet []byte, p relay.Pending) error {
 
 // probe asks for the session's settings.
 func (s *session) probe() error {
-	age := s.c.State().Age
+	age := s.c.Vars().Age
 	found, err := s.Asker().Probe()
 	if foreign, isErr := s.preparesBlindly(err); foreign || isErr != nil {
 		return isErr
@@ -151,16 +151,16 @@ func (s *session) preparesBlindly(refused error) (foreign bool, err error) {
 
 // payFor pays the debt of LAST_INSERT_ID() in front of a question that reads it.
 func (s *session) payFor(sql string) error {
-	state := s.c.State()
+	state := s.c.Vars()
 	id := state.LastID
 	if !state.Payable() || !rewriter.MentionsLastID([]byte(sql)) {
 		return nil
 	}
 	defer s.askFor(stats.Payment)()
-	if _, err := s.ask(s.c.AppendQuery(nil, s.payment(id.Value)), relay.ReplyResult); err != nil || id.Here {
+	if _, err := s.ask(s.c.AppendQuery(nil, s.payment(id.Value)), protocol.ReplyResult); err != nil || id.Here {
 		return err
 	}
-	s.c.Settle(relay.LastIs, id.Value)
+	s.c.Settle(protocol.LastIs, id.Value)
 	return nil
 }
 

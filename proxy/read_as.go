@@ -10,7 +10,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -18,9 +18,9 @@ import (
 
 // readAs gives the session the default schema and, with quotes, the sql_mode that a
 // text was read by. readAsNow takes them back.
-func (s command) readAs(o *relay.OwnText, text string, quotes bool) error {
+func (s command) readAs(o *protocol.OwnText, text string, quotes bool) error {
 	for range 2 {
-		now := s.c.State()
+		now := s.c.Vars()
 		differs, err := decide.DiffersFrom(o, text, &now, quotes)
 		schema := bytes.Clone(now.Schema)
 		switch {
@@ -124,9 +124,9 @@ func (s *session) useSchema(name []byte) error {
 		return err
 	}
 	use := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_INIT_DB}, written...))
-	return s.change(use, relay.Pending{Reply: relay.ReplyOne, After: &relay.After{Schema: name}})
+	return s.change(use, protocol.Pending{Reply: protocol.ReplyOne, After: &protocol.After{Schema: name}})
 }
 
 func (s *session) setMode(modes string) error {
-	return s.change(s.c.AppendQuery(nil, "SET sql_mode='"+modes+"'"), relay.Pending{Reply: relay.ReplyResult, Touch: relay.TouchSettings})
+	return s.change(s.c.AppendQuery(nil, "SET sql_mode='"+modes+"'"), protocol.Pending{Reply: protocol.ReplyResult, Touch: protocol.TouchSettings})
 }

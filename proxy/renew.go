@@ -10,7 +10,7 @@ import (
 	"idproxy/ascii"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
@@ -19,7 +19,7 @@ import (
 // renew prepares the statement that st executes anew, from the client's own text. The client keeps
 // its number for it, while the server gives it another one. alike: the server would not prepare it
 // anew, so its text keeps the sql_mode that it was read by.
-func (s command) renew(e *relay.Prepared, alike bool) error {
+func (s command) renew(e *protocol.Stmt, alike bool) error {
 	switch {
 	case e.Own == nil || !e.Own.Kept:
 		return clienterr.Undecided(errors.New("it must be prepared anew, and idproxy keeps its text no longer: prepare it again"))
@@ -39,7 +39,7 @@ func (s command) renew(e *relay.Prepared, alike bool) error {
 	}
 	fresh.Types, fresh.Own, fresh.Renewed, fresh.Reshaped = e.Types, e.Own, true, decide.Reshapes(e, fresh) || e.Renewed && e.Reshaped
 	if !alike && !s.c.MariaDB {
-		fresh.Own = e.Own.ReadBy(s.c.State())
+		fresh.Own = e.Own.ReadBy(s.c.Vars())
 	}
 	*e = *fresh // who knows the statement knows it by e
 	return nil
@@ -57,13 +57,13 @@ func (s command) signal(e *mysql.MyError) error {
 	}
 	defer s.askFor(stats.Reading)()
 	sql := fmt.Appendf(nil, "SIGNAL SQLSTATE '%s' SET MYSQL_ERRNO=%d, MESSAGE_TEXT=", e.State, e.Code)
-	sql = rewriter.AppendLiteral(sql, []byte(e.Message), s.c.State().Mode)
-	_, err := s.ask(s.c.AppendQuery(nil, string(sql)), relay.ReplyOne)
+	sql = rewriter.AppendLiteral(sql, []byte(e.Message), s.c.Vars().Mode)
+	_, err := s.ask(s.c.AppendQuery(nil, string(sql)), protocol.ReplyOne)
 	return err
 }
 
 // prepareAnew prepares the text of e as if the client did now.
-func (s command) prepareAnew(e *relay.Prepared) (*relay.Prepared, error) {
+func (s command) prepareAnew(e *protocol.Stmt) (*protocol.Stmt, error) {
 	anew := statements.Get().(*decide.Statement)
 	held := s.held
 	s.held = anew
@@ -110,7 +110,7 @@ func (s command) decidedText() ([]byte, error) {
 }
 
 // prepareNameAnew is prepareAnew for a statement that was prepared in SQL.
-func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepared, error) {
+func (s command) prepareNameAnew(name string, e *protocol.Stmt) (*protocol.Stmt, error) {
 	if err := s.probe(); err != nil { // a literal reads by all of it
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 	}
 	made, ok := s.st.Order.(*decide.NamePreparation)
 	if !ok { // no rule is left
-		made = &decide.NamePreparation{Dyn: s.st.Dynamic, E: &relay.Prepared{}}
+		made = &decide.NamePreparation{Dyn: s.st.Dynamic, E: &protocol.Stmt{}}
 	}
 	payload, _, err := made.Write(s.session, &s.st.Command)
 	if err != nil {
@@ -152,12 +152,12 @@ func (s command) prepareNameAnew(name string, e *relay.Prepared) (*relay.Prepare
 	if f := decide.FillerOf(made.E); f != nil {
 		f.Plan.Text = nil
 	}
-	return made.E, s.change(wire.AppendPacket(nil, 0, payload), relay.Pending{Reply: relay.ReplyResult})
+	return made.E, s.change(wire.AppendPacket(nil, 0, payload), protocol.Pending{Reply: protocol.ReplyResult})
 }
 
 // writePrepare writes the PREPARE of a text under a name, as the client sent it: from a variable,
 // which it sets then, or from a literal.
-func (s command) writePrepare(name string, own *relay.OwnText, text []byte) ([]byte, error) {
+func (s command) writePrepare(name string, own *protocol.OwnText, text []byte) ([]byte, error) {
 	mode := s.questions().Settings().Mode
 	sql := append(rewriter.AppendQuoted([]byte("PREPARE "), name, mode), " FROM "...)
 	switch {
@@ -167,13 +167,13 @@ func (s command) writePrepare(name string, own *relay.OwnText, text []byte) ([]b
 		return rewriter.AppendText(sql, text, mode), nil
 	}
 	set := rewriter.AppendText([]byte("SET "+decide.TextVariable+"="), text, mode)
-	err := s.change(s.c.AppendQuery(nil, string(set)), relay.Pending{Reply: relay.ReplyResult})
+	err := s.change(s.c.AppendQuery(nil, string(set)), protocol.Pending{Reply: protocol.ReplyResult})
 	return append(sql, decide.TextVariable...), err
 }
 
 // ready sees to it that a statement is the right one before long data of it goes to
 // the server, which drops it with the statement. An error is the execution's.
-func (s *session) ready(e *relay.Prepared) error {
+func (s *session) ready(e *protocol.Stmt) error {
 	st := statements.Get().(*decide.Statement)
 	*st = decide.Statement{Command: decide.Command{Prefix: []byte{mysql.COM_STMT_SEND_LONG_DATA}, Executes: e, Begun: time.Now()}}
 	held := s.held

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"net"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 )
 
 // send sends a decided piece whose ids are drawn, with what the proxy needs said in front of it.
 // done: the client got an error instead.
-func (s command) send(expected []relay.Expect) (sent, done bool, err error) {
+func (s command) send(expected []protocol.Expect) (sent, done bool, err error) {
 	defer s.askFor(stats.Numbering)()
 	payload, made, err := s.st.Order.Write(s.session, &s.st.Command)
 	if err != nil {
@@ -26,16 +26,16 @@ func (s command) send(expected []relay.Expect) (sent, done bool, err error) {
 	if err := s.st.Order.Begin(s.session, &s.st.Command); err != nil {
 		return s.refused(err)
 	}
-	p := relay.Pending{
-		Reply:    relay.ReplyOf(s.st.Prefix[0]),
+	p := protocol.Pending{
+		Reply:    protocol.ReplyOf(s.st.Prefix[0]),
 		SeqDelta: byte(wire.Frames(len(payload))) - (s.st.Seq + 1),
 		More:     s.st.Rest > 0,
 		Touch:    s.st.Touch,
 		Unseen:   s.st.Unseen,
 		After:    s.st.After,
-		Watcher:  s.st.Order.Watcher(&s.st.Command, expected),
+		Handler:  s.st.Order.Watcher(&s.st.Command, expected),
 	}
-	if r, ok := p.Watcher.(*relay.InsertReply); ok {
+	if r, ok := p.Handler.(*protocol.InsertReply); ok {
 		r.Alone = !s.waits()
 	}
 	if p.Unseen {
@@ -64,7 +64,7 @@ func (s command) refused(err error) (sent, done bool, _ error) {
 }
 
 // storedSQL asks which id of the piece is in the table.
-func (s command) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
+func (s command) storedSQL(o decide.Order, e *protocol.Expect) (string, error) {
 	p := o.Asked()
 	table, err := s.Asker().AppendTable(nil, p.Name)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s command) storedSQL(o decide.Order, e *relay.Expect) (string, error) {
 // prelude records the command, and in front of it what must be said first: what SET
 // insert_id asks for, the value that LAST_INSERT_ID() is owed, or the question what it
 // is. It returns the packets of those.
-func (s command) prelude(p relay.Pending) (first []byte) {
+func (s command) prelude(p protocol.Pending) (first []byte) {
 	if !s.st.LeavesInsertID() {
 		first = s.appendInsertID(first)
 	}
@@ -91,7 +91,7 @@ func (s command) prelude(p relay.Pending) (first []byte) {
 	}
 	if what.Asks {
 		s.l.stats.Questions[stats.LastID].Add(0)
-		first = s.c.AppendQuery(first, ask.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", s.c.MariaDB))
+		first = s.c.AppendQuery(first, catalog.Untimed("SELECT LAST_INSERT_ID() LIMIT 1", s.c.MariaDB))
 	}
 	s.trace.sentInFront(first)
 	return first

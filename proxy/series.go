@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
-	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
 // IDsOf returns where the ids of a rule's column come from.
-func (s *session) IDsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
+func (s *session) IDsOf(rule *rule.Rule, column rule.Column, t rewriter.Name, f *catalog.Table) (draw.Column, error) {
 	table, err := f.Series(rule.Column, t)
 	if err != nil {
 		return draw.Column{}, clienterr.OutOfIDs(rule, err)

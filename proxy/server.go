@@ -11,18 +11,18 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/bridge"
+	"idproxy/proxy/authbridge"
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/eventloop"
 	"idproxy/proxy/limit"
-	"idproxy/proxy/loop"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
 
 // New returns a Server that is not listening yet.
 func New(cfg Config, live *Settings) *Server {
-	srv := &Server{cfg: cfg, checked: make(chan struct{}, 1), log: cfg.Logger, sessions: map[*session]struct{}{}, notices: newNotices(), key: sync.OnceValues(bridge.NewKey)}
+	srv := &Server{cfg: cfg, checked: make(chan struct{}, 1), log: cfg.Logger, sessions: map[*session]struct{}{}, notices: newNotices(), key: sync.OnceValues(authbridge.NewKey)}
 	if srv.log == nil {
 		srv.log = slog.New(slog.DiscardHandler)
 	}
@@ -63,7 +63,7 @@ func (srv *Server) set(live *Settings) {
 // Listen opens every listener's address, or none, and starts the loops.
 func (srv *Server) Listen() error {
 	for range srv.cfg.Loops {
-		l, err := loop.New()
+		l, err := eventloop.New()
 		if err != nil {
 			return fmt.Errorf("event loop: %w", err)
 		}
@@ -191,9 +191,9 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 	s.who.id, s.who.started = id, time.Now()
 	s.who.setClient(conn.RemoteAddr().String())
 	s.ctx.lane = &s.up
-	s.c.SetPhase(relay.PhaseAuth) // from the start: a login that is under way is let finish
+	s.c.SetPhase(protocol.PhaseAuth) // from the start: a login that is under way is let finish
 	s.c.Unseen, s.c.Failed, s.c.TablesChanged = &l.srv.Stats.Unseen, l.failed, l.forgetAll
-	s.requests = relay.Requests{Conversation: &s.c, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
-	s.replies = relay.Replies{Conversation: &s.c}
+	s.requests = protocol.RequestParser{Conn: &s.c, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}
+	s.replies = protocol.ReplyParser{Conn: &s.c}
 	return s
 }

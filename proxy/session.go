@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"idproxy/proxy/bridge"
+	"idproxy/proxy/authbridge"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/compress"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/loop"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/eventloop"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 )
@@ -40,11 +40,11 @@ type session struct {
 
 	departs atomic.Uint32 // a departure
 
-	up, down loop.Lane // to the server, to the client
+	up, down eventloop.Lane // to the server, to the client
 
-	c        relay.Conversation
-	requests relay.Requests
-	replies  relay.Replies
+	c        protocol.Conn
+	requests protocol.RequestParser
+	replies  protocol.ReplyParser
 	held     *decide.Statement // while it is decided on
 	account                    // of that command
 	// elsewhere is what is to be taken back once the text of the held command was read; nil: nothing.
@@ -143,7 +143,7 @@ func (s *session) leave() bool {
 func (s *session) unread() bool {
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
-	return loop.Unread(s.client)
+	return eventloop.Unread(s.client)
 }
 
 // write sends b to the server.
@@ -155,10 +155,10 @@ func (s *session) write(b []byte) error {
 }
 
 // tell sends b to the client. The caller holds clientMu.
-func (s *session) tell(by *loop.Lane, b []byte) error { return writeBy(by, s.client, b) }
+func (s *session) tell(by *eventloop.Lane, b []byte) error { return writeBy(by, s.client, b) }
 
-func writeBy(by *loop.Lane, c net.Conn, b []byte) error {
-	if c, ok := c.(*loop.Conn); ok {
+func writeBy(by *eventloop.Lane, c net.Conn, b []byte) error {
+	if c, ok := c.(*eventloop.Conn); ok {
 		return c.WriteBy(by, b)
 	}
 	_, err := c.Write(b)
@@ -166,7 +166,7 @@ func writeBy(by *loop.Lane, c net.Conn, b []byte) error {
 }
 
 // lockClient locks clientMu. Who holds it may wait for a client that is slow to read.
-func (s *session) lockClient(by *loop.Lane) {
+func (s *session) lockClient(by *eventloop.Lane) {
 	if !s.clientMu.TryLock() {
 		by.Leave()
 		s.clientMu.Lock()
@@ -174,16 +174,16 @@ func (s *session) lockClient(by *loop.Lane) {
 }
 
 // sideOf says what keeps others from reading a connection.
-func sideOf(c net.Conn) bridge.Side {
+func sideOf(c net.Conn) authbridge.Side {
 	switch c := c.(type) {
 	case *compress.Conn:
 		return sideOf(c.NetConn())
 	case *tls.Conn:
-		return bridge.TLS
+		return authbridge.TLS
 	case *net.UnixConn:
-		return bridge.Socket
+		return authbridge.Socket
 	}
-	return bridge.Plain
+	return authbridge.Plain
 }
 
 // clientClosed passes the end of the client's stream on, so that a client that

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"idproxy/proxy/clienterr"
+	"idproxy/proxy/eventloop"
 	"idproxy/proxy/limit"
-	"idproxy/proxy/loop"
 	"idproxy/proxy/wire"
 )
 
@@ -99,7 +99,7 @@ func (s *session) timeOut(key limit.Key, after time.Duration) {
 		s.reached(key, e)
 		slow := time.AfterFunc(time.Second, func() { s.close(e) }) // one that does not read
 		defer slow.Stop()
-		_ = s.tell(&loop.Lane{}, wire.AppendERR(nil, 0, e)) // it may be gone
+		_ = s.tell(&eventloop.Lane{}, wire.AppendERR(nil, 0, e)) // it may be gone
 		s.close(e)
 	})
 }

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"idproxy/proxy/facts"
+	"idproxy/proxy/catalog"
 )
 
 // New rules may name columns that were not asked for.
 func TestNewRulesForgetTables(t *testing.T) {
 	srv := New(Config{Listeners: []Listener{{Name: "a", Upstreams: []Upstream{{Addr: Address{Net: "tcp", Addr: "h:1"}}}}}}, &Settings{})
 	tb := srv.listeners[0].servers[0].tables
-	tb.Put("k", &facts.Table{At: time.Now(), Changes: tb.Count()})
+	tb.Put("k", &catalog.Table{At: time.Now(), Changes: tb.Count()})
 	if tb.Get([]byte("k")) == nil {
 		t.Fatal("facts are not kept")
 	}

@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"idproxy/proxy/compress"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -16,10 +16,10 @@ func (s toClient) relay(in *inlet) error {
 	if err != nil {
 		return err
 	}
-	if ev&relay.EventDenied != 0 {
+	if ev&protocol.EventDenied != 0 {
 		s.denied()
 	}
-	if ev&relay.EventRefused != 0 {
+	if ev&protocol.EventRefused != 0 {
 		return s.replies.Refusal
 	}
 	if s.leave() {
@@ -30,11 +30,11 @@ func (s toClient) relay(in *inlet) error {
 
 // give feeds the server's bytes to the machine and writes what comes out of it
 // to the client. A login that is one too many ends with an error in place of the server's OK.
-func (s toClient) give(b []byte) (used int, ev relay.Event, err error) {
+func (s toClient) give(b []byte) (used int, ev protocol.Event, err error) {
 	s.lockClient(&s.down)
 	defer s.clientMu.Unlock() // when feed panics too, for toServer may wait for it
 	out, used, ev := s.replies.Feed(b)
-	if ev&relay.EventLoggedIn != 0 {
+	if ev&protocol.EventLoggedIn != 0 {
 		if out, err = s.admit(out); err == nil { // before the client knows: another login may not end this one any more
 			s.loggedIn()
 			s.stats.LoggedIn.Store(true)
@@ -50,8 +50,8 @@ func (s toClient) give(b []byte) (used int, ev relay.Event, err error) {
 }
 
 // pass writes to the client. Behind the end of its login the connection may be compressed.
-func (s toClient) pass(out []byte, ev relay.Event) error {
-	if c, ok := s.client.(*compress.Conn); ok && ev&relay.EventLoggedIn != 0 {
+func (s toClient) pass(out []byte, ev protocol.Event) error {
+	if c, ok := s.client.(*compress.Conn); ok && ev&protocol.EventLoggedIn != 0 {
 		return c.End(out)
 	}
 	return s.tell(&s.down, out)
@@ -71,7 +71,7 @@ func (s toClient) serverClosed() {
 func (s toClient) tellLost() {
 	s.lockClient(&s.down)
 	defer s.clientMu.Unlock()
-	r, ok := s.c.Watching().(*relay.InsertReply)
+	r, ok := s.c.ReplyHandler().(*protocol.InsertReply)
 	if !ok {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/limit"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
 )
@@ -19,19 +19,19 @@ type toServer struct{ *session }
 func (s toServer) requested(in *inlet) error {
 	for in.r < in.w {
 		n, act := s.requests.Next(in.bytes())
-		if act == relay.ActMore {
+		if act == protocol.ActMore {
 			if s.keep(in) || !s.requests.NoRoom() {
 				return nil
 			}
 			continue
 		}
-		if act == relay.ActReady {
+		if act == protocol.ActReady {
 			if err := s.ready(s.requests.Checking); err != nil {
 				return err
 			}
 			continue
 		}
-		if act == relay.ActInsertID {
+		if act == protocol.ActInsertID {
 			if err := s.tellInsertID(); err != nil {
 				return err
 			}
@@ -79,27 +79,27 @@ func (s toServer) stop(err error) {
 // longStatement is from how many bytes on a statement is decided on beside the loop.
 const longStatement = 64 << 10
 
-func (s toServer) act(act relay.Action, b []byte) error {
+func (s toServer) act(act protocol.Action, b []byte) error {
 	var err error
 	switch act {
-	case relay.ActForward:
+	case protocol.ActForward:
 		if s.c.Ended.Load() { // else the commands, which are pending since requests found them, keep it from ending
 			return errDrained
 		}
 		s.awaitsServer()
 		return s.write(b)
-	case relay.ActStatement:
+	case protocol.ActStatement:
 		if !s.c.Decide() {
 			return errDrained
 		}
 		err = s.decideOn(b)
 		s.c.Decided()
-	case relay.ActPassword:
+	case protocol.ActPassword:
 		s.awaitsServer()
 		return s.password(b)
-	case relay.ActTooLarge:
+	case protocol.ActTooLarge:
 		err = s.tooLarge(clienterr.HeldTooLarge(s.requests.Limit))
-	case relay.ActNoRoom:
+	case protocol.ActNoRoom:
 		err = s.noRoom()
 	}
 	if err == nil && s.leave() { // it was answered here

@@ -11,7 +11,7 @@ import (
 
 	"idproxy/inside"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
@@ -42,7 +42,7 @@ func (t *Trace) chooses(user, remote string) bool {
 // nil tells nobody, at no cost.
 type tracer struct {
 	log     *slog.Logger
-	c       *relay.Conversation
+	c       *protocol.Conn
 	decider *decide.Decider
 }
 
@@ -83,9 +83,9 @@ func (t *tracer) shape(packet []byte) string {
 	payload := packet[wire.HeaderLen:]
 	switch payload[0] {
 	case mysql.COM_QUERY:
-		return t.decider.Shape(payload[len(t.c.AppendQuery(nil, ""))-wire.HeaderLen:], t.c.State().Mode)
+		return t.decider.Shape(payload[len(t.c.AppendQuery(nil, ""))-wire.HeaderLen:], t.c.Vars().Mode)
 	case mysql.COM_STMT_PREPARE:
-		return "prepare: " + t.decider.Shape(payload[1:], t.c.State().Mode)
+		return "prepare: " + t.decider.Shape(payload[1:], t.c.Vars().Mode)
 	case mysql.COM_STMT_EXECUTE:
 		return "execution of a prepared statement"
 	case mysql.COM_STMT_RESET:
@@ -142,7 +142,7 @@ func (t *tracer) decided(st *decide.Statement, text []byte, k stats.Kind, f stat
 	if t == nil {
 		return
 	}
-	mode := t.c.State().Mode
+	mode := t.c.Vars().Mode
 	shape := t.decider.Outline(st, mode)
 	if st.Prefix[0] == mysql.COM_QUERY || st.Prefix[0] == mysql.COM_STMT_PREPARE {
 		shape = t.decider.Shape(text, mode)

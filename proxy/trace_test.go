@@ -11,7 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
 )
@@ -69,7 +69,7 @@ func traceAll(s *session, st *decide.Statement, r *rule.Rule, question []byte) {
 
 func traceable() (*decide.Statement, *rule.Rule, []byte) {
 	st := &decide.Statement{Command: decide.Command{Prefix: []byte{mysql.COM_QUERY}, Text: []byte("INSERT INTO t VALUES ('secret')")}}
-	var c relay.Conversation
+	var c protocol.Conn
 	return st, &rule.Rule{Source: "ids"}, c.AppendQuery(nil, "SELECT 'secret'")
 }
 

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"idproxy/inside"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/choice"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rule"
 )
 
@@ -55,7 +55,7 @@ var ErrLocked = errors.New("the table is locked")
 // asked of each, because one may lag behind the others.
 type server struct {
 	Upstream
-	tables  *facts.Tables
+	tables  *catalog.Tables
 	decider decide.Decider
 	plain   atomic.Bool           // it is asked plainly, and the OK packet alone shows its ids
 	denied  atomic.Pointer[error] // why the account cannot ask it, though it answers; nil: it can
@@ -63,14 +63,14 @@ type server struct {
 }
 
 func (l *listener) newServer(u Upstream, second decide.SecondReader) *server {
-	s := &server{Upstream: u, tables: facts.New()}
+	s := &server{Upstream: u, tables: catalog.New()}
 	s.plain.Store(l.Kind == Foreign)
-	rules := func() relay.RuleBook {
+	rules := func() protocol.RuleBook {
 		list := l.rules.Load()
 		if s.plain.Load() {
 			list = list.Packet()
 		}
-		return relay.RuleBook{List: list, Fold: s.tables.Fold() != facts.FoldNo}
+		return protocol.RuleBook{List: list, Fold: s.tables.Fold() != catalog.FoldNo}
 	}
 	s.decider = decide.Decider{Tables: s.tables, Rules: rules, Second: second}
 	return s

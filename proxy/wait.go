@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -17,7 +17,7 @@ func (s *session) quiet() error {
 		case <-s.gone.wait():
 			return errServerGone
 		}
-		if s.c.Phase() != relay.PhaseInfile {
+		if s.c.Phase() != protocol.PhaseInfile {
 			return nil
 		}
 		if err := s.relayFile(); err != nil {
@@ -38,7 +38,7 @@ func (s *session) relayFile() error {
 	}
 	s.in.consume(s.holding)
 	s.holding = 0
-	for s.c.Phase() == relay.PhaseInfile {
+	for s.c.Phase() == protocol.PhaseInfile {
 		b := s.in.bytes()
 		if n := s.requests.Left; n > 0 {
 			b = b[:min(n, len(b))]
@@ -46,7 +46,7 @@ func (s *session) relayFile() error {
 			b = b[:min(wire.HeaderLen+wire.PayloadLen(b), len(b))]
 		}
 		n, act := s.requests.Next(b)
-		if act == relay.ActMore {
+		if act == protocol.ActMore {
 			if err := s.in.more(); err != nil {
 				s.clientClosed(err)
 				return errClientGone

@@ -3,8 +3,8 @@ package proxy
 import (
 	"time"
 
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/choice"
-	"idproxy/proxy/facts"
 	"idproxy/proxy/limit"
 	"idproxy/proxy/stats"
 	"idproxy/rule"
@@ -22,7 +22,7 @@ type ListenerStatus struct {
 	// Begun is how many columns of the server in use were compared with their sources, and Unbegun why
 	// others of any server could not be.
 	Begun    int
-	Unbegun  []facts.Failure
+	Unbegun  []catalog.Failure
 	Switches uint64 // how often Upstream became another one
 	Problem  error  // why no server can be used; nil: one can
 	Open     uint64 // sessions

@@ -124,7 +124,7 @@ Latency histogram (values are in milliseconds)
 
 func TestParseProfile(t *testing.T) {
 	p := parseProfile(`
-    70.00%     0.00%  [.] idproxy/proxy/loop.write
+    70.00%     0.00%  [.] idproxy/proxy/eventloop.write
     55.00%     0.00%  [k] __x64_sys_sendto
     54.00%     1.00%  [k] __sys_sendto
     50.00%    59.00%  [k] tcp_sendmsg

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rule"
 )
 
@@ -14,14 +14,14 @@ func (x inserting) questions() error {
 	switch {
 	case len(x.st.Spans) > 1:
 		return errCut
-	case x.now.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
+	case x.now.Known&(protocol.KnowZero|protocol.KnowStrict) != protocol.KnowZero|protocol.KnowStrict:
 		return NeedProbe{}
 	case x.now.Busy: // with what may set a variable
 		return NeedQuiet{}
 	}
 	n := NeedValues{Part: x.p}
 	for i, q := range x.plan.Questions {
-		strict, ask := refusesText(&x.now.State, x.p.Facts, x.plan.Ignore, x.plan.AskedLater(i))
+		strict, ask := refusesText(&x.now.Vars, x.p.Facts, x.plan.Ignore, x.plan.AskedLater(i))
 		if ask {
 			return x.p.lacksEngine()
 		}
@@ -70,10 +70,10 @@ func (x inserting) admitColumn(i int) error {
 // belowZero refuses an id below zero in an unsigned column, unless the server does so: else it
 // makes 0 of it, which natively generates.
 func (x inserting) belowZero(r *rule.Rule) error {
-	if !x.plan.Ignore && x.now.Known&relay.KnowStrict == 0 {
+	if !x.plan.Ignore && x.now.Known&protocol.KnowStrict == 0 {
 		return NeedProbe{}
 	}
-	switch refuses, ask := refusesText(&x.now.State, x.p.Facts, x.plan.Ignore, x.plan.Rows > 1); {
+	switch refuses, ask := refusesText(&x.now.Vars, x.p.Facts, x.plan.Ignore, x.plan.Rows > 1); {
 	case ask:
 		return x.p.lacksEngine()
 	case !refuses:
@@ -90,7 +90,7 @@ func (x inserting) begins() error {
 	switch {
 	case native != "" && !strings.EqualFold(native, x.p.Rules[0].Column): // that one uses it up
 	case x.p.Rules[0].Packet: // the server may not know it
-	case x.now.Known&relay.KnowAsked != 0 && x.now.InsertID == 0:
+	case x.now.Known&protocol.KnowAsked != 0 && x.now.InsertID == 0:
 		if x.p.result == 0 && x.st.Asked != nil {
 			x.p.asked = x.st.Asked
 		}

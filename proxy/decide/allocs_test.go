@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -55,7 +55,7 @@ func TestAllocationsOfExecutions(t *testing.T) {
 		{"explicit id", "INSERT INTO orders (id) VALUES (?)", 0},
 	} {
 		x := newDeciding()
-		m := &relay.Requests{Conversation: x.c, Rules: x.d.Rules, Limit: 1 << 20}
+		m := &protocol.RequestParser{Conn: x.c, Rules: x.d.Rules, Limit: 1 << 20}
 		x.prepare(t, m, tt.text)
 		command := wire.AppendPacket(nil, 0, []byte("\x17\x01\x00\x00\x00\x00\x01\x00\x00\x00"+
 			"\x00\x01\x08\x00\x07\x00\x00\x00\x00\x00\x00\x00")) // the BIGINT 7
@@ -70,7 +70,7 @@ func TestAllocationsOfExecutions(t *testing.T) {
 }
 
 // sending returns a session that sends a text, with multi-statements on or off.
-func sending(text string, multi bool) (*deciding, *relay.Requests, []byte) {
+func sending(text string, multi bool) (*deciding, *protocol.RequestParser, []byte) {
 	x := newDeciding()
 	caps := uint64(mysql.CLIENT_PROTOCOL_41)
 	if multi {
@@ -78,16 +78,16 @@ func sending(text string, multi bool) (*deciding, *relay.Requests, []byte) {
 	}
 	x.c.Begin(caps, false, 90704, "")
 	command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_QUERY}, text...))
-	return x, &relay.Requests{Conversation: x.c, Rules: x.d.Rules, Limit: 1 << 20}, command
+	return x, &protocol.RequestParser{Conn: x.c, Rules: x.d.Rules, Limit: 1 << 20}, command
 }
 
 // prepare prepares a statement with one parameter under the number 1.
-func (x *deciding) prepare(t *testing.T, m *relay.Requests, text string) {
+func (x *deciding) prepare(t *testing.T, m *protocol.RequestParser, text string) {
 	t.Helper()
 	command := wire.AppendPacket(nil, 0, append([]byte{mysql.COM_STMT_PREPARE}, text...))
 	_, act := m.Next(command)
 	e := m.Last
-	if act == relay.ActForward {
+	if act == protocol.ActForward {
 		m.Left = 0
 		x.answer()
 	} else {
@@ -108,10 +108,10 @@ func (x *deciding) prepare(t *testing.T, m *relay.Requests, text string) {
 }
 
 // carry takes one command through all that it goes through but the network.
-func (x *deciding) carry(t *testing.T, m *relay.Requests, command []byte) {
+func (x *deciding) carry(t *testing.T, m *protocol.RequestParser, command []byte) {
 	t.Helper()
 	n, act := m.Next(command)
-	if act == relay.ActForward {
+	if act == protocol.ActForward {
 		m.Left = 0
 		x.answer()
 		return
@@ -127,18 +127,18 @@ func (x *deciding) carry(t *testing.T, m *relay.Requests, command []byte) {
 	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
 	x.expected = append(x.expected[:0], p.expect(plan, false))
 	w := x.st.Order.Watcher(&x.st.Command, x.expected)
-	w.(*relay.InsertReply).Alone = true
+	w.(*protocol.InsertReply).Alone = true
 	if _, _, err := x.st.Order.Write(&x.s, &x.st.Command); err != nil {
 		t.Fatalf("%q: %v", command, err)
 	}
-	x.c.Send(relay.Pending{Reply: relay.ReplyResult, Watcher: w})
+	x.c.Send(protocol.Pending{Reply: protocol.ReplyResult, Handler: w})
 	x.answer()
 }
 
 // answer ends the command that was forwarded, by an ERR that says nothing.
 func (x *deciding) answer() {
 	reply := append(x.reply[:0], 3, 0, 0, 1, wire.ErrByte, 0, 0)
-	x.replies.Conversation = x.c
+	x.replies.Conn = x.c
 	x.replies.Feed(reply)
 	x.reply = reply
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 )
 
 // values are what rows hold, some 250 bytes each, of lengths that vary as an application's do.
@@ -110,7 +110,7 @@ func BenchmarkInjected(b *testing.B) {
 				p.ids = append(p.ids, make([]uint64, plan.Rows))
 			}
 			p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
-			x.st.reply = &relay.InsertReply{Inserts: []relay.Expect{p.expect(plan, false)}}
+			x.st.reply = &protocol.InsertReply{Inserts: []protocol.Expect{p.expect(plan, false)}}
 			sqlText{&x.st.Filled}.rewrite(&x.st.Command)
 		}
 	})
@@ -124,7 +124,7 @@ func BenchmarkForwarded(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			n, act := m.Next(command)
-			if act == relay.ActForward {
+			if act == protocol.ActForward {
 				m.Left = 0
 				x.answer()
 				continue

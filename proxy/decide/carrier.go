@@ -6,22 +6,21 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
 
 // Carrier is what an order needs of the session that carries it out.
 type Carrier interface {
-	Conversation() *relay.Conversation
+	Conversation() *protocol.Conn
 	Context() context.Context
-	Asker() *ask.Asker
+	Asker() *catalog.Asker
 	// IDsOf returns where the ids of a rule's column come from.
-	IDsOf(r *rule.Rule, column rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error)
+	IDsOf(r *rule.Rule, column rule.Column, t rewriter.Name, f *catalog.Table) (draw.Column, error)
 	// Drew counts ids, and Filled a statement that got some.
 	// Drew is told how many ids were drawn for a rule.
 	Drew(r *rule.Rule, ids int)
@@ -31,7 +30,7 @@ type Carrier interface {
 	// ReadAsNow ends a reading of a text as it was read.
 	ReadAsNow() error
 	// Prepares notes the statement that the client prepares.
-	Prepares(e *relay.Prepared)
+	Prepares(e *protocol.Stmt)
 	// Told returns the error that a client is told, and logs it.
 	Told(err error) *mysql.MyError
 }

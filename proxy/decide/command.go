@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -25,13 +25,13 @@ type Command struct {
 	Seq      byte   // sequence number of the last frame of the command, or of the replies to earlier pieces
 	Multi    bool   // the server splits the text at ';'
 	Begun    time.Time
-	pieces   int             // that were sent
-	Executes *relay.Prepared // the statement that it executes, or brings long data of, if anything is known of that
+	pieces   int            // that were sent
+	Executes *protocol.Stmt // the statement that it executes, or brings long data of, if anything is known of that
 	head     rewriter.HeadReading
 	writes   finder // of the words that an INSERT, REPLACE or LOAD begins with
 	doubtful [len(doubts)]finder
-	reply    *relay.InsertReply // to the piece that was sent
-	Out      []byte             // what is sent in place of what came, behind room for a header
+	reply    *protocol.InsertReply // to the piece that was sent
+	Out      []byte                // what is sent in place of what came, behind room for a header
 }
 
 // Prepares reports whether it is a statement to prepare.
@@ -80,17 +80,17 @@ func (c *Command) writesBehind(at int) bool {
 
 // doubts are the bytes whose reading depends on a setting.
 var doubts = [...]struct {
-	setting relay.Known
+	setting protocol.VarSet
 	in      func([]byte) bool
 }{
-	{relay.KnowQuotes, func(b []byte) bool { return bytes.IndexByte(b, '"') >= 0 }},
-	{relay.KnowBackslash, func(b []byte) bool { return bytes.IndexByte(b, '\\') >= 0 }},
-	{relay.KnowCharset, func(b []byte) bool { return rewriter.DoubtsOf(b)&rewriter.DoubtCharset != 0 }},
+	{protocol.KnowQuotes, func(b []byte) bool { return bytes.IndexByte(b, '"') >= 0 }},
+	{protocol.KnowBackslash, func(b []byte) bool { return bytes.IndexByte(b, '\\') >= 0 }},
+	{protocol.KnowCharset, func(b []byte) bool { return rewriter.DoubtsOf(b)&rewriter.DoubtCharset != 0 }},
 }
 
 // doubted reports whether the reading of the text depends on one of the given
 // settings.
-func (c *Command) doubted(settings relay.Known) bool {
+func (c *Command) doubted(settings protocol.VarSet) bool {
 	for i, d := range doubts {
 		if settings&d.setting != 0 && c.doubtful[i].behind(c.Text, 0, d.in) {
 			return true
@@ -104,7 +104,7 @@ func (c *Command) sql() []byte { return c.Text[:c.End] }
 
 // usesLastID reports whether the piece reads LAST_INSERT_ID(), or may change it without a word.
 func (c *Command) usesLastID() bool {
-	return len(c.Spans) > 0 && (c.Touch&relay.TouchLastID != 0 || rewriter.MentionsLastID(c.sql()))
+	return len(c.Spans) > 0 && (c.Touch&protocol.TouchLastID != 0 || rewriter.MentionsLastID(c.sql()))
 }
 
 // looksBack reports whether the piece begins with a look at the diagnostics: those are of the
@@ -115,7 +115,7 @@ func (c *Command) looksBack() bool {
 }
 
 // Withheld returns what the reply to the piece left open, nil when that is nothing.
-func (c *Command) Withheld() *relay.Withheld {
+func (c *Command) Withheld() *protocol.Withheld {
 	if c.reply == nil {
 		return nil
 	}
@@ -127,11 +127,11 @@ type piece struct {
 	Spans  []rewriter.Span // its statements
 	End    int             // where it ends in the text
 	Rest   int             // where the next one begins; 0: there is none
-	Touch  relay.Touch
-	After  *relay.After // what it changes besides
-	Owing  bool         // LAST_INSERT_ID() must be paid before it
-	Facts  *facts.Table // what is known of the table of its last INSERT that may have ids
-	Unseen bool         // it may write to tables out of sight
+	Touch  protocol.Touch
+	After  *protocol.After // what it changes besides
+	Owing  bool            // LAST_INSERT_ID() must be paid before it
+	Facts  *catalog.Table  // what is known of the table of its last INSERT that may have ids
+	Unseen bool            // it may write to tables out of sight
 }
 
 // cut ends the piece in front of its i-th statement.
@@ -141,9 +141,9 @@ func (p *piece) cut(i int) {
 }
 
 // changes returns what the piece changes besides, for more to be added.
-func (p *piece) changes() *relay.After {
+func (p *piece) changes() *protocol.After {
 	if p.After == nil {
-		p.After = &relay.After{}
+		p.After = &protocol.After{}
 	}
 	return p.After
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -17,7 +17,7 @@ const maxParts = 1000
 //
 // A text that names no table with a rule, however it is read, goes as it came before anything is
 // asked for it, cut off it or refused. Statements by name are known better from a text in pieces.
-func (d *Decider) Decide(st *Statement, now relay.Snapshot) (Need, error) {
+func (d *Decider) Decide(st *Statement, now protocol.Snapshot) (Need, error) {
 	cx := d.begin(st, now)
 	missing, err := cx.decideText()
 	if missing == nil && err == nil && st.Prepares() {
@@ -40,7 +40,7 @@ func (cx *reading) decideText() (Need, error) {
 	cx.st.Found.unread = append(cx.st.Found.unread, unread{text: cx.st.Text, by: cx.rules.List})
 	cx.st.Found.unedited(CauseUnnamed)
 	cx.st.asItCame()
-	cx.st.Touch, cx.st.After, cx.st.Owing = relay.TouchAll|relay.TouchLastID, nil, false
+	cx.st.Touch, cx.st.After, cx.st.Owing = protocol.TouchAll|protocol.TouchLastID, nil, false
 	cx.st.Spans, cx.st.End, cx.st.Rest, cx.st.Until = cx.st.Spans[:0], len(cx.st.Text), 0, 0
 	cx.st.Prepared, cx.st.Dynamic = nil, nil
 	return nil, nil
@@ -51,12 +51,12 @@ func (cx *reading) decidePiece() (Need, error) {
 	cx.st.reset()
 	cx.st.Prepared, cx.st.reply = cx.st.Executes, nil
 	switch cx.st.Prefix[0] {
-	case mysql.COM_STMT_EXECUTE, relay.ComBulkExecute:
+	case mysql.COM_STMT_EXECUTE, protocol.ComBulkExecute:
 		return NeedOf(executing{cx, cx.st.Prepared}.decideExecution())
 	case mysql.COM_STMT_SEND_LONG_DATA:
 		return NeedOf(executing{cx, cx.st.Prepared}.readyForLong())
 	}
-	if cx.st.doubted(^cx.now.Known) || len(cx.st.Text) > SmallText && cx.now.Known&relay.KnowNumbers == 0 {
+	if cx.st.doubted(^cx.now.Known) || len(cx.st.Text) > SmallText && cx.now.Known&protocol.KnowNumbers == 0 {
 		return NeedProbe{}, nil
 	}
 	if cx.now.Busy && rewriter.MentionsLastID(cx.st.Text) {
@@ -82,8 +82,8 @@ func (cx *reading) decidePiece() (Need, error) {
 // cutPiece goes through the statements of the next piece.
 func (cx *reading) cutPiece() error {
 	for at := 0; ; {
-		if cx.st.Touch&relay.TouchInsert != 0 { // the reply shows the insert id of its last result alone
-			cx.st.Touch |= relay.TouchLastID
+		if cx.st.Touch&protocol.TouchInsert != 0 { // the reply shows the insert id of its last result alone
+			cx.st.Touch |= protocol.TouchLastID
 		}
 		ends, last, err := cx.decideNext(at)
 		switch {
@@ -216,7 +216,7 @@ func (cx *reading) inserts(i int, head rewriter.Head) (insertion, error) {
 	}
 	sql := cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End]
 	if how != asItIs && cx.st.mayCall(sql, head) {
-		cx.st.Touch |= relay.TouchNumbers
+		cx.st.Touch |= protocol.TouchNumbers
 		cx.barrier, cx.settings = true, true
 	}
 	if how == asItIs || how == unnoticed {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -20,29 +20,29 @@ import (
 // idle carries nothing out.
 type idle struct {
 	Carrier
-	c relay.Conversation
+	c protocol.Conn
 }
 
-func (i *idle) Conversation() *relay.Conversation { return &i.c }
+func (i *idle) Conversation() *protocol.Conn { return &i.c }
 
 // deciding is a decider with facts made up: shop.orders has id BIGINT, a and b;
 // shop.narrow has a column of type DATE as its id; shop.log_a has no id column.
 type deciding struct {
 	d    *Decider
-	c    *relay.Conversation
+	c    *protocol.Conn
 	st   Statement
 	s    idle
 	last error
 
-	replies  relay.Replies
+	replies  protocol.ReplyParser
 	reply    []byte
-	expected []relay.Expect
+	expected []protocol.Expect
 }
 
 func newDeciding(rules ...rule.Rule) *deciding {
-	c := &relay.Conversation{Caps: uint64(mysql.CLIENT_PROTOCOL_41), TablesChanged: func() {}}
-	state := relay.State{Known: relay.KnowAll | relay.KnowAsked, Strict: true, Schema: []byte("shop"), Increment: 1, MaxPacket: 1 << 20, LastID: relay.LastID{Known: true}}
-	c.Update(func(s *relay.State) { *s = state })
+	c := &protocol.Conn{Caps: uint64(mysql.CLIENT_PROTOCOL_41), TablesChanged: func() {}}
+	state := protocol.Vars{Known: protocol.KnowAll | protocol.KnowAsked, Strict: true, Schema: []byte("shop"), Increment: 1, MaxPacket: 1 << 20, LastID: protocol.LastID{Known: true}}
+	c.Update(func(s *protocol.Vars) { *s = state })
 	if rules == nil {
 		rules = []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
 	}
@@ -57,21 +57,21 @@ func newDeciding(rules ...rule.Rule) *deciding {
 	return x
 }
 
-func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rule.Column) *facts.Table {
-	f := &facts.Table{Name: schema + "." + table, At: time.Now(), Err: refused}
+func (x *deciding) facts(schema, table string, refused *mysql.MyError, columns ...rule.Column) *catalog.Table {
+	f := &catalog.Table{Name: schema + "." + table, At: time.Now(), Err: refused}
 	if refused == nil {
 		f.Table = &rule.Table{Columns: columns}
 	}
 	x.d.Tables.Put(schema+"\x00"+table, f)
-	x.d.Tables.Admit(facts.Admission{Table: f.Name, Column: "id", Source: "s"})
-	x.d.Tables.Admit(facts.Admission{Table: f.Name, Column: "b", Source: "s"})
+	x.d.Tables.Admit(catalog.Admission{Table: f.Name, Column: "id", Source: "s"})
+	x.d.Tables.Admit(catalog.Admission{Table: f.Name, Column: "b", Source: "s"})
 	return f
 }
 
 // on decides on a command and says how, in a word or two.
 func (x *deciding) on(command byte, text string, multi bool) string {
 	packet := wire.AppendPacket(nil, 0, append([]byte{command}, text...))
-	as := (&relay.Requests{Conversation: x.c}).Arrival(packet)
+	as := (&protocol.RequestParser{Conn: x.c}).Arrival(packet)
 	as.Multi = multi && command == mysql.COM_QUERY
 	x.st.Read(packet, as)
 	n, err := x.decide()
@@ -123,12 +123,12 @@ func (x *deciding) on(command byte, text string, multi bool) string {
 
 func TestDecide(t *testing.T) {
 	const insert = "INSERT INTO orders (a) VALUES (1)"
-	mariaDB := func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }
-	unknown := func(k relay.Known) func(x *deciding) {
-		return func(x *deciding) { x.is(func(s *relay.State) { s.Known &^= k }) }
+	mariaDB := func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }
+	unknown := func(k protocol.VarSet) func(x *deciding) {
+		return func(x *deciding) { x.is(func(s *protocol.Vars) { s.Known &^= k }) }
 	}
-	named := func(e *relay.Prepared) func(x *deciding) {
-		return func(x *deciding) { x.c.Prepared.ByName = map[string]*relay.Prepared{"s": e} }
+	named := func(e *protocol.Stmt) func(x *deciding) {
+		return func(x *deciding) { x.c.Prepared.ByName = map[string]*protocol.Stmt{"s": e} }
 	}
 	tests := []struct {
 		name, text string
@@ -147,25 +147,25 @@ func TestDecide(t *testing.T) {
 		{name: "text ends before the table", text: "INSERT INTO", want: "forward"},
 		{name: "nothing", text: "", want: "forward"},
 
-		{name: "schema unknown", text: insert, setup: unknown(relay.KnowSchema), want: "need probe"},
-		{name: "schema unknown, named", text: "INSERT INTO shop.orders (a) VALUES (1)", setup: unknown(relay.KnowSchema), want: "fill 1 of shop.orders in result 0"},
-		{name: "schema unknown, no table of that name", text: "INSERT INTO other (a) VALUES (1)", setup: unknown(relay.KnowSchema), want: "forward"},
-		{name: "server's case rule unknown", text: insert, setup: func(x *deciding) { x.d.Tables = facts.New() }, want: "need probe"},
-		{name: "doubt of quotes", text: `INSERT INTO orders (a) VALUES ("x")`, setup: unknown(relay.KnowQuotes), want: "need probe"},
-		{name: "doubt of backslash", text: `INSERT INTO orders (a) VALUES ('\n')`, setup: unknown(relay.KnowBackslash), want: "need probe"},
-		{name: "doubt of charset", text: "INSERT INTO orders (a) VALUES ('\x95\\')", setup: unknown(relay.KnowCharset), want: "need probe"},
-		{name: "no doubt", text: insert, setup: unknown(relay.KnowQuotes | relay.KnowBackslash | relay.KnowCharset | relay.KnowZero), want: "fill 1 of shop.orders in result 0"},
-		{name: "doubt of zero", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: unknown(relay.KnowZero), want: "need probe"},
-		{name: "many rows need the increment", text: "INSERT INTO orders (a) VALUES (1), (2)", setup: unknown(relay.KnowNumbers), want: "need probe"},
-		{name: "large text needs the limit", text: insert + strings.Repeat(" ", SmallText), setup: unknown(relay.KnowNumbers), want: "need probe"},
-		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.NoAutoValueOnZero = true }) }, want: "fill 0 of shop.orders in result 0"},
+		{name: "schema unknown", text: insert, setup: unknown(protocol.KnowSchema), want: "need probe"},
+		{name: "schema unknown, named", text: "INSERT INTO shop.orders (a) VALUES (1)", setup: unknown(protocol.KnowSchema), want: "fill 1 of shop.orders in result 0"},
+		{name: "schema unknown, no table of that name", text: "INSERT INTO other (a) VALUES (1)", setup: unknown(protocol.KnowSchema), want: "forward"},
+		{name: "server's case rule unknown", text: insert, setup: func(x *deciding) { x.d.Tables = catalog.New() }, want: "need probe"},
+		{name: "doubt of quotes", text: `INSERT INTO orders (a) VALUES ("x")`, setup: unknown(protocol.KnowQuotes), want: "need probe"},
+		{name: "doubt of backslash", text: `INSERT INTO orders (a) VALUES ('\n')`, setup: unknown(protocol.KnowBackslash), want: "need probe"},
+		{name: "doubt of charset", text: "INSERT INTO orders (a) VALUES ('\x95\\')", setup: unknown(protocol.KnowCharset), want: "need probe"},
+		{name: "no doubt", text: insert, setup: unknown(protocol.KnowQuotes | protocol.KnowBackslash | protocol.KnowCharset | protocol.KnowZero), want: "fill 1 of shop.orders in result 0"},
+		{name: "doubt of zero", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: unknown(protocol.KnowZero), want: "need probe"},
+		{name: "many rows need the increment", text: "INSERT INTO orders (a) VALUES (1), (2)", setup: unknown(protocol.KnowNumbers), want: "need probe"},
+		{name: "large text needs the limit", text: insert + strings.Repeat(" ", SmallText), setup: unknown(protocol.KnowNumbers), want: "need probe"},
+		{name: "zero stands for itself", text: "INSERT INTO orders (id, a) VALUES (0, 1)", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.NoAutoValueOnZero = true }) }, want: "fill 0 of shop.orders in result 0"},
 
 		{name: "columns unknown", text: insert, setup: func(x *deciding) { x.d.Tables.Forget() }, want: "need table shop.orders"},
 		{name: "source not compared yet", text: insert, setup: func(x *deciding) { x.d.Tables.Withdraw(rule.NewList(nil)) }, want: "need max shop.orders.id"},
 		{name: "explicit id needs no comparison", text: "INSERT INTO orders (id) VALUES (7)", setup: func(x *deciding) { x.d.Tables.Withdraw(rule.NewList(nil)) }, want: "fill 0 of shop.orders in result 0"},
 
-		{name: "temporary table", text: insert, setup: func(x *deciding) { x.is(func(s *relay.State) { s.MakeTemporary("shop\x00orders") }) }, want: "forward"},
-		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.is(func(s *relay.State) { s.MakeTemporary("other\x00orders") }) }, want: "fill 1 of shop.orders in result 0"},
+		{name: "temporary table", text: insert, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.MakeTemporary("shop\x00orders") }) }, want: "forward"},
+		{name: "temporary table of another schema", text: insert, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.MakeTemporary("other\x00orders") }) }, want: "fill 1 of shop.orders in result 0"},
 
 		{name: "INSERT ... SELECT", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", want: "error 1235", says: "SELECT"},
 		{name: "LOAD DATA", text: "LOAD DATA INFILE 'f' INTO TABLE orders", want: "error 1235", says: "LOAD DATA"},
@@ -176,14 +176,14 @@ func TestDecide(t *testing.T) {
 		{name: "SQL PREPARE of a form that is not filled", text: "PREPARE s FROM 'LOAD DATA INFILE ''f'' INTO TABLE orders'", want: "error 1235", says: "LOAD DATA"},
 		{name: "SQL PREPARE of a block", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", want: "error 1235", says: "inside another"},
 		{name: "SQL PREPARE from a variable", text: "PREPARE s FROM @v", want: "need the text of @v"},
-		{name: "SQL PREPARE from a variable, settings unknown", text: "PREPARE s FROM @v", setup: unknown(relay.KnowQuotes), want: "need probe"},
-		{name: "SQL PREPARE from a variable waits", text: "PREPARE s FROM @v", setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "need quiet"},
+		{name: "SQL PREPARE from a variable, settings unknown", text: "PREPARE s FROM @v", setup: unknown(protocol.KnowQuotes), want: "need probe"},
+		{name: "SQL PREPARE from a variable waits", text: "PREPARE s FROM @v", setup: func(x *deciding) { x.c.Send(protocol.Pending{Reply: protocol.ReplyOne}) }, want: "need quiet"},
 		{name: "SQL PREPARE of what MySQL does not take", text: "PREPARE s FROM CONCAT('INSERT INTO ', @t)", want: "forward"},
 		{name: "SQL PREPARE beyond ASCII", text: "PREPARE \xc3\xa9 FROM 'INSERT INTO orders (a) VALUES (1)'", want: "error 1235", says: "beyond ASCII"},
 		{name: "EXECUTE of a name not known", text: "EXECUTE s USING @a", want: "forward"},
 		{name: "an EXECUTE that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", want: "forward"},
-		{name: "an EXECUTE of what gets ids that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", setup: named(&relay.Prepared{Kind: &filler{}}), want: "error 1235", says: "could not be read"},
-		{name: "an EXECUTE that is not read of another name", text: "EXECUTE t USING @a /*!80000 ,@b */ [", setup: named(&relay.Prepared{Kind: &filler{}}), want: "forward"},
+		{name: "an EXECUTE of what gets ids that is not read", text: "EXECUTE s USING @a /*!80000 ,@b */ [", setup: named(&protocol.Stmt{Kind: &filler{}}), want: "error 1235", says: "could not be read"},
+		{name: "an EXECUTE that is not read of another name", text: "EXECUTE t USING @a /*!80000 ,@b */ [", setup: named(&protocol.Stmt{Kind: &filler{}}), want: "forward"},
 		{name: "a PREPARE that is not read, and names the table", text: "PREPARE t FROM 'INSERT INTO orders (a) VALUES (1)' [", want: "error 1235", says: "could not be read"},
 		{name: "a PREPARE that is not read", text: "PREPARE t FROM 'INSERT INTO other (a) VALUES (1)' [", want: "forward"},
 		{name: "SQL PREPARE of another table", text: "PREPARE s FROM 'INSERT INTO other (a) VALUES (1)'", want: "forward"},
@@ -214,16 +214,18 @@ func TestDecide(t *testing.T) {
 		{name: "refused behind another", text: insert + "; INSERT INTO orders SELECT SLEEP(0), 2, 3", multi: true, want: "error 1235"},
 		{name: "behind DDL, elsewhere", text: "CREATE TABLE t (id INT); INSERT INTO other VALUES (1)", multi: true, want: "forward"},
 		{name: "before DDL", text: insert + "; DROP TABLE t", multi: true, want: "fill 1 of shop.orders in result 0"},
-		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2 FROM orders", multi: true, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "need quiet"},
-		{name: "but not where no table with a rule is named", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "forward"},
+		{name: "several statements wait for what is pending", text: "SELECT 1; SELECT 2 FROM orders", multi: true, setup: func(x *deciding) { x.c.Send(protocol.Pending{Reply: protocol.ReplyOne}) }, want: "need quiet"},
+		{name: "but not where no table with a rule is named", text: "SELECT 1; SELECT 2", multi: true, setup: func(x *deciding) { x.c.Send(protocol.Pending{Reply: protocol.ReplyOne}) }, want: "forward"},
 		{name: "what cannot be read, and names none", text: "INSERT INTO (SELECT 'x", multi: true, want: "forward"},
 		{name: "what cannot be read, and names one", text: "INSERT INTO (SELECT orders", multi: true, want: "error 1235"},
-		{name: "doubt, where no table with a rule is named", text: `SELECT "x"; INSERT INTO other VALUES ("\")`, multi: true, setup: unknown(relay.KnowQuotes), want: "forward"},
-		{name: "doubt, where one is", text: `SELECT "x"; INSERT INTO other VALUES ("\orders")`, multi: true, setup: unknown(relay.KnowQuotes), want: "need probe"},
+		{name: "doubt, where no table with a rule is named", text: `SELECT "x"; INSERT INTO other VALUES ("\")`, multi: true, setup: unknown(protocol.KnowQuotes), want: "forward"},
+		{name: "doubt, where one is", text: `SELECT "x"; INSERT INTO other VALUES ("\orders")`, multi: true, setup: unknown(protocol.KnowQuotes), want: "need probe"},
 		{name: "pieces, where no table with a rule is named", text: "SET sql_mode = ''; INSERT INTO other VALUES (1)", multi: true, want: "forward"},
-		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "need quiet"},
-		{name: "columns wait for DDL that is pending", text: insert, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyResult, Touch: relay.TouchTables}) }, want: "need quiet"},
-		{name: "one statement does not", text: insert, setup: func(x *deciding) { x.c.Send(relay.Pending{Reply: relay.ReplyOne}) }, want: "fill 1 of shop.orders in result 0"},
+		{name: "a reader waits for what is pending", text: "INSERT INTO orders (a) VALUES (LAST_INSERT_ID())", setup: func(x *deciding) { x.c.Send(protocol.Pending{Reply: protocol.ReplyOne}) }, want: "need quiet"},
+		{name: "columns wait for DDL that is pending", text: insert, setup: func(x *deciding) {
+			x.c.Send(protocol.Pending{Reply: protocol.ReplyResult, Touch: protocol.TouchTables})
+		}, want: "need quiet"},
+		{name: "one statement does not", text: insert, setup: func(x *deciding) { x.c.Send(protocol.Pending{Reply: protocol.ReplyOne}) }, want: "fill 1 of shop.orders in result 0"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -260,14 +262,14 @@ func TestDecidePrepared(t *testing.T) {
 // any execution may change.
 func TestDecideExecute(t *testing.T) {
 	x := newDeciding()
-	x.is(func(s *relay.State) { s.LastID.Owed = true })
-	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.State().Mode)
-	x.st.Prepared = relay.NewPrepared(head, []byte("CALL p()"), true)
-	x.c.Prepared.ByNumber = map[uint32]*relay.Prepared{1: x.st.Prepared}
+	x.is(func(s *protocol.Vars) { s.LastID.Owed = true })
+	head, _ := rewriter.ReadHead([]byte("CALL p()"), x.c.Vars().Mode)
+	x.st.Prepared = protocol.NewStmt(head, []byte("CALL p()"), true)
+	x.c.Prepared.ByNumber = map[uint32]*protocol.Stmt{1: x.st.Prepared}
 	if got := x.on(mysql.COM_STMT_EXECUTE, "\x01\x00\x00\x00\x00\x01\x00\x00\x00", false); got != "forward" || !x.st.Owing {
 		t.Errorf("%s, owing %v", got, x.st.Owing)
 	}
-	if want := relay.TouchLastID | relay.TouchAll; x.st.Touch != want {
+	if want := protocol.TouchLastID | protocol.TouchAll; x.st.Touch != want {
 		t.Errorf("touches %05b; want %05b", x.st.Touch, want)
 	}
 }
@@ -275,16 +277,16 @@ func TestDecideExecute(t *testing.T) {
 // Preparing tells as much of SET and USE as their text does, which is that tables
 // stay as they are.
 func TestPreparedTouch(t *testing.T) {
-	for text, want := range map[string]relay.Touch{
+	for text, want := range map[string]protocol.Touch{
 		"SET @tenant = ?":              0,
-		"SET sql_mode = ?":             relay.TouchSettings,
-		"USE other":                    relay.TouchSchema,
-		"CREATE TEMPORARY TABLE t (a)": relay.TouchAll,
-		"CALL p(?)":                    relay.TouchAll | relay.TouchLastID,
+		"SET sql_mode = ?":             protocol.TouchSettings,
+		"USE other":                    protocol.TouchSchema,
+		"CREATE TEMPORARY TABLE t (a)": protocol.TouchAll,
+		"CALL p(?)":                    protocol.TouchAll | protocol.TouchLastID,
 	} {
 		head, _ := rewriter.ReadHead([]byte(text), rewriter.Mode{})
-		got := relay.Touch(0)
-		if e := relay.NewPrepared(head, []byte(text), true); e != nil {
+		got := protocol.Touch(0)
+		if e := protocol.NewStmt(head, []byte(text), true); e != nil {
 			got = e.Touch
 		}
 		if got != want {
@@ -321,13 +323,13 @@ func TestDecideBare(t *testing.T) {
 		if got := x.on(mysql.COM_STMT_PREPARE, "INSERT INTO t (a) VALUES (?)", false); got != tt.text {
 			t.Errorf("%s (%v), want %s", got, x.last, tt.text)
 		}
-		x.c.Prepared.ByNumber = map[uint32]*relay.Prepared{1: x.st.Prepared}
+		x.c.Prepared.ByNumber = map[uint32]*protocol.Stmt{1: x.st.Prepared}
 		execute := "\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00\x01\xfd\x00\x01x"
 		x.d.Tables.Forget()
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != "need table shop.t" {
 			t.Errorf("when tables have changed: %s", got)
 		}
-		x.d.Tables.Put("shop\x00t", &facts.Table{Name: "shop.t", At: time.Now(), Table: &rule.Table{Columns: tt.after}, Changes: x.d.Tables.Count()})
+		x.d.Tables.Put("shop\x00t", &catalog.Table{Name: "shop.t", At: time.Now(), Table: &rule.Table{Columns: tt.after}, Changes: x.d.Tables.Count()})
 		if got := x.on(mysql.COM_STMT_EXECUTE, execute, false); got != tt.want {
 			t.Errorf("%s (%v), want %s", got, x.last, tt.want)
 		}
@@ -361,33 +363,33 @@ func TestDecideRules(t *testing.T) {
 	}{
 		{name: "refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{orders}, want: "error 1235"},
 		{name: "forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
-		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Known &^= relay.KnowStrict }) }},
-		{name: "forwarded behind SET TRANSACTION", text: "INSERT INTO orders (a) SELECT 1", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}, setup: func(x *deciding) { x.is(func(s *relay.State) { s.OneShot = true }) }},
+		{name: "forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Strict = false }) }},
+		{name: "forwarded, not known", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{forward}, want: "need probe", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Known &^= protocol.KnowStrict }) }},
+		{name: "forwarded behind SET TRANSACTION", text: "INSERT INTO orders (a) SELECT 1", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.OneShot = true }) }},
 		{name: "forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
+		{name: "forwarded, hidden, not strict", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Strict = false }) }},
 		{name: "a view without the column", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{any}, want: "error 1235"},
 		{name: "a view without the column, forwarded", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "forward", counts: [3]int{1}},
-		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
+		{name: "a view without the column, forwarded, not strict", text: "INSERT INTO short (a) VALUES (1)", rules: []rule.Rule{with(func(r *rule.Rule) { r.Table, r.Forward = "*", true })}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Strict = false }) }},
 		{name: "forwarded rules fill what they can", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{forward}, want: "fill 1 of shop.orders in result 0"},
 		{name: "observed", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "observed in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) VALUES (1)'", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "a form forwarded in SQL PREPARE", text: "PREPARE s FROM 'INSERT INTO orders (a) SELECT 1'", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
 		{name: "CREATE TABLE ... SELECT", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{orders}, want: "error 1235"},
 		{name: "CREATE TABLE ... SELECT, forwarded", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}},
-		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
+		{name: "CREATE TABLE ... SELECT, forwarded, not strict", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{forward}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Strict = false }) }},
 		{name: "CREATE TABLE ... SELECT, observed", text: "CREATE TABLE orders (id INT, a INT) SELECT 1 a", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "CREATE TABLE", text: "CREATE TABLE orders (id INT, a INT)", rules: []rule.Rule{orders}, want: "forward"},
-		{name: "FOR PORTION OF", text: "UPDATE orders FOR PORTION OF p FROM 1 TO 2 SET a = 1", rules: []rule.Rule{orders}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }},
-		{name: "FOR PORTION OF, forwarded", text: "DELETE FROM orders FOR PORTION OF p FROM 1 TO 2", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}, setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }},
-		{name: "FOR PORTION OF, observed", text: "DELETE FROM orders FOR PORTION OF p FROM 1 TO 2", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}, setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }},
-		{name: "FOR PORTION OF in SQL PREPARE", text: "PREPARE s FROM 'DELETE FROM orders FOR PORTION OF p FROM 1 TO 2'", rules: []rule.Rule{orders}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }},
-		{name: "FOR PORTION OF, hidden", text: "BEGIN NOT ATOMIC UPDATE orders FOR PORTION OF p FROM 1 TO 2 SET a = 1; END", rules: []rule.Rule{orders}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }},
-		{name: "FOR PORTION OF of another table", text: "UPDATE other FOR PORTION OF p FROM 1 TO 2 SET a = 1", rules: []rule.Rule{orders}, want: "forward", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }},
+		{name: "FOR PORTION OF", text: "UPDATE orders FOR PORTION OF p FROM 1 TO 2 SET a = 1", rules: []rule.Rule{orders}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }},
+		{name: "FOR PORTION OF, forwarded", text: "DELETE FROM orders FOR PORTION OF p FROM 1 TO 2", rules: []rule.Rule{forward}, want: "forward", counts: [3]int{1}, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }},
+		{name: "FOR PORTION OF, observed", text: "DELETE FROM orders FOR PORTION OF p FROM 1 TO 2", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }},
+		{name: "FOR PORTION OF in SQL PREPARE", text: "PREPARE s FROM 'DELETE FROM orders FOR PORTION OF p FROM 1 TO 2'", rules: []rule.Rule{orders}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }},
+		{name: "FOR PORTION OF, hidden", text: "BEGIN NOT ATOMIC UPDATE orders FOR PORTION OF p FROM 1 TO 2 SET a = 1; END", rules: []rule.Rule{orders}, want: "error 1235", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }},
+		{name: "FOR PORTION OF of another table", text: "UPDATE other FOR PORTION OF p FROM 1 TO 2 SET a = 1", rules: []rule.Rule{orders}, want: "forward", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }},
 		{name: "UPDATE", text: "UPDATE orders SET a = 1", rules: []rule.Rule{orders}, want: "forward"},
 		{name: "observed, refused", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{observe}, want: "forward", counts: [3]int{0, 1}},
 		{name: "observed, forwarded", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{both}, want: "forward", counts: [3]int{0, 1}, would: "would forward without an id: INSERT ... SELECT that calls a function which may do more than read"},
-		{name: "observed, forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{both}, want: "forward", counts: [3]int{0, 1}, would: "would refuse: INSERT ... SELECT that calls a function which may do more than read", setup: func(x *deciding) { x.is(func(s *relay.State) { s.Strict = false }) }},
+		{name: "observed, forwarded, not strict", text: "INSERT INTO orders SELECT SLEEP(0), 2, 3", rules: []rule.Rule{both}, want: "forward", counts: [3]int{0, 1}, would: "would refuse: INSERT ... SELECT that calls a function which may do more than read", setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Strict = false }) }},
 		{name: "observed, forwarded, hidden", text: "PREPARE s FROM 'BEGIN NOT ATOMIC INSERT INTO orders (a) VALUES (1); END'", rules: []rule.Rule{both}, want: "forward", counts: [3]int{0, 1}, would: "would forward without an id: INSERT inside another statement"},
 		{name: "explicit rejected", text: "INSERT INTO orders (id) VALUES (5)", rules: []rule.Rule{reject}, want: "error 1235"},
 		{name: "wildcard", text: "INSERT INTO orders (a) VALUES (1)", rules: []rule.Rule{any}, want: "fill 1 of shop.orders in result 0"},
@@ -427,30 +429,30 @@ func TestDecideRules(t *testing.T) {
 // What a decided text changes is noted for when its reply comes.
 func TestDecideEffects(t *testing.T) {
 	x := newDeciding()
-	x.is(func(s *relay.State) { s.Temporary = map[string]bool{"shop\x00t": true} })
-	x.is(func(s *relay.State) { s.LastID.Owed = true })
+	x.is(func(s *protocol.Vars) { s.Temporary = map[string]bool{"shop\x00t": true} })
+	x.is(func(s *protocol.Vars) { s.LastID.Owed = true })
 	x.on(mysql.COM_QUERY, "CREATE TEMPORARY TABLE t (id INT); DROP TABLE t; USE other; SELECT LAST_INSERT_ID()", true)
-	if j := x.st.After; j == nil || string(j.Schema) != "other" || len(j.Temps) != 2 || j.Temps[0] != (relay.Temp{Result: 0, Name: "shop\x00t"}) || j.Temps[1] != (relay.Temp{Result: 1, Name: ""}) {
+	if j := x.st.After; j == nil || string(j.Schema) != "other" || len(j.Temps) != 2 || j.Temps[0] != (protocol.Temp{Result: 0, Name: "shop\x00t"}) || j.Temps[1] != (protocol.Temp{Result: 1, Name: ""}) {
 		t.Errorf("after %+v", j)
 	}
-	if x.st.Touch&relay.TouchTables == 0 || !x.st.Owing {
+	if x.st.Touch&protocol.TouchTables == 0 || !x.st.Owing {
 		t.Errorf("touches %05b, owing %v", x.st.Touch, x.st.Owing)
 	}
-	x.is(func(s *relay.State) { s.LastID.Owed = false })
+	x.is(func(s *protocol.Vars) { s.LastID.Owed = false })
 	x.on(mysql.COM_QUERY, "SELECT 1; INSERT INTO other VALUES (1)", true)
-	if x.st.Touch&relay.TouchLastID == 0 || x.st.Owing || x.st.After != nil {
+	if x.st.Touch&protocol.TouchLastID == 0 || x.st.Owing || x.st.After != nil {
 		t.Errorf("behind it: touches %05b, owing %v, after %+v", x.st.Touch, x.st.Owing, x.st.After)
 	}
 }
 
 // is changes what is known of the session.
-func (x *deciding) is(change func(s *relay.State)) { x.c.Update(change) }
+func (x *deciding) is(change func(s *protocol.Vars)) { x.c.Update(change) }
 
 // decide decides on the command by what is known now.
 func (x *deciding) decide() (Need, error) { return x.d.Decide(&x.st, x.c.Snapshot(x.st.Executes)) }
 
 // newDecider returns a decider, as a session has it.
 func newDecider(rules []rule.Rule) *Decider {
-	book := relay.RuleBook{List: rule.NewList(rules)}
-	return &Decider{Tables: facts.New(), Rules: func() relay.RuleBook { return book }}
+	book := protocol.RuleBook{List: rule.NewList(rules)}
+	return &Decider{Tables: catalog.New(), Rules: func() protocol.RuleBook { return book }}
 }

@@ -3,8 +3,8 @@ package decide
 import (
 	"bytes"
 
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -24,18 +24,18 @@ func (cx *reading) temporary(i int, head rewriter.Head) error {
 // some.
 func (cx *reading) makeTemporary(i int, key string) {
 	changes := cx.st.changes()
-	changes.Temps = append(changes.Temps, relay.Temp{Result: i, Name: key})
+	changes.Temps = append(changes.Temps, protocol.Temp{Result: i, Name: key})
 }
 
 // makesTemporary notes the temporary table that a CREATE makes. Where it is not certain whether it
 // makes one, or which, the rules stay awake.
 func (cx *reading) makesTemporary(i int, head rewriter.Head) error {
 	if bytes.IndexByte(cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End], '!') >= 0 { // a comment that is code to some servers
-		cx.st.Touch |= relay.TouchAll
+		cx.st.Touch |= protocol.TouchAll
 		return nil
 	}
 	name, readable, err := cx.named(head.Target)
-	certain := (cx.known || len(head.Target.Schema) > 0) && cx.tables.Fold() != facts.FoldUnknown
+	certain := (cx.known || len(head.Target.Schema) > 0) && cx.tables.Fold() != catalog.FoldUnknown
 	switch {
 	case err != nil && !cx.rules.Empty():
 		return err
@@ -44,7 +44,7 @@ func (cx *reading) makesTemporary(i int, head rewriter.Head) error {
 		cx.st.Key = cx.tables.AppendKey(cx.st.Key[:0], name.Schema, name.Table)
 		cx.makeTemporary(i, string(cx.st.Key))
 	case cx.rules.Empty():
-		cx.st.Touch |= relay.TouchAll
+		cx.st.Touch |= protocol.TouchAll
 	case cx.barrier:
 		return errCut
 	default:
@@ -57,28 +57,28 @@ func (cx *reading) makesTemporary(i int, head rewriter.Head) error {
 // and for the session.
 func (cx *reading) follow(i int, head rewriter.Head) {
 	sql := cx.st.Text[cx.st.Spans[i].Start:cx.st.Spans[i].End]
-	var p relay.Pending
-	relay.Changes(&p, head, sql, true)
+	var p protocol.Pending
+	protocol.Changes(&p, head, sql, true)
 	cx.st.Touch |= p.Touch
 	if cx.prepares {
 		return
 	}
 	cx.st.Unseen = cx.st.Unseen || p.Unseen
-	if len(cx.st.Spans) > 1 && p.Touch&relay.TouchInsert != 0 {
-		cx.st.Touch |= relay.TouchLastID
+	if len(cx.st.Spans) > 1 && p.Touch&protocol.TouchInsert != 0 {
+		cx.st.Touch |= protocol.TouchLastID
 	}
 	if p.After != nil {
 		cx.schema, cx.known = p.After.Schema, true
 		cx.st.changes().Schema = p.After.Schema
 	}
-	if p.Touch&relay.TouchSchema != 0 {
+	if p.Touch&protocol.TouchSchema != 0 {
 		cx.known = false
 		cx.st.changes().Schema = nil
 	}
 	switch {
-	case p.Touch&relay.TouchTables != 0 && head.Kind == rewriter.DDL:
+	case p.Touch&protocol.TouchTables != 0 && head.Kind == rewriter.DDL:
 		cx.barrier = true
-	case p.Touch&(relay.TouchSettings|relay.TouchSchema|relay.TouchNumbers) != 0:
+	case p.Touch&(protocol.TouchSettings|protocol.TouchSchema|protocol.TouchNumbers) != 0:
 		cx.barrier, cx.settings = true, true
 	}
 }
@@ -87,7 +87,7 @@ func (cx *reading) follow(i int, head rewriter.Head) {
 // is certain.
 func (cx *reading) makes(head rewriter.Head, text []byte) string {
 	if !head.Temporary || !head.Create || len(head.Target.Table) == 0 || bytes.IndexByte(text, '!') >= 0 ||
-		!cx.known && len(head.Target.Schema) == 0 || cx.tables.Fold() == facts.FoldUnknown {
+		!cx.known && len(head.Target.Schema) == 0 || cx.tables.Fold() == catalog.FoldUnknown {
 		return ""
 	}
 	name, ok, err := cx.named(head.Target)
@@ -106,7 +106,7 @@ func (x naming) unfilledName(i int, head rewriter.Head) {
 		x.makeTemporary(0, x.st.Prepared.Makes)
 	}
 	if head.Effects(sql)&rewriter.SetsLastID != 0 { // among the arguments
-		x.st.Touch |= relay.TouchLastID
+		x.st.Touch |= protocol.TouchLastID
 	}
 	x.st.Owing = x.now.Owes && (x.st.Prepared.Reads || rewriter.MentionsLastID(sql))
 }

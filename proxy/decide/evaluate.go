@@ -9,9 +9,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -19,7 +18,7 @@ import (
 
 // Cell is a value that stands for the id of a row.
 type Cell struct {
-	ask.Value
+	catalog.Value
 	Column rule.Column
 	Wide   bool // NULL alone generates
 	Strict bool // the server refuses text that is no number
@@ -29,20 +28,20 @@ type Cell struct {
 // takes it for 0. later: the id is of another row than the first. Without STRICT_ALL_TABLES the
 // server does not refuse it there once a row stands in a table whose engine does not take it back.
 // ask: the engine is not known, and matters.
-func refusesText(s *relay.State, f *facts.Table, ignore, later bool) (refuses, ask bool) {
+func refusesText(s *protocol.Vars, f *catalog.Table, ignore, later bool) (refuses, ask bool) {
 	switch {
 	case ignore || !s.Strict:
 		return false, false
 	case !later || s.StrictAll:
 		return true, false
 	}
-	return f.Engine() != facts.EngineOther, f.Engine() == facts.EngineUnknown
+	return f.Engine() != catalog.EngineOther, f.Engine() == catalog.EngineUnknown
 }
 
 // ID says what an AUTO_INCREMENT column would make of the cell. The rules of
 // rounding differ by type and were measured on MariaDB 10.11 and MySQL 9.7:
 // '0.5' is stored as 1, 0.5e0 as 0, and what rounds to 0 generates.
-func (v *Cell) ID(s *relay.State) rewriter.Value {
+func (v *Cell) ID(s *protocol.Vars) rewriter.Value {
 	if v.Text == nil {
 		return rewriter.Value{Generate: true}
 	}

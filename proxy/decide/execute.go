@@ -1,9 +1,9 @@
 package decide
 
 import (
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -28,7 +28,7 @@ func (x executing) decideExecution() error {
 		x.st.Owing = x.now.Owes && x.e.Reads
 		x.st.Touch, x.st.forwarded.typed = x.e.Touch, x.e.Untyped
 		x.st.Found.executed = x.e
-		x.st.Found.types, _ = relay.TypesOf(x.st.Found.types, x.st.Payload(), x.now.Caps, x.now.Params)
+		x.st.Found.types, _ = protocol.TypesOf(x.st.Found.types, x.st.Payload(), x.now.Caps, x.now.Params)
 		x.st.Found.typed = len(x.st.Found.types) > 0
 		return nil
 	}
@@ -85,7 +85,7 @@ func (x executing) fillExecution() error {
 	if x.now.Broken {
 		return clienterr.Miscounted(f.rules[0], f.facts.Name)
 	}
-	if len(x.st.Text) > SmallText && x.now.Known&relay.KnowNumbers == 0 {
+	if len(x.st.Text) > SmallText && x.now.Known&protocol.KnowNumbers == 0 {
 		return NeedProbe{}
 	}
 	run := &x.st.Execution
@@ -93,7 +93,7 @@ func (x executing) fillExecution() error {
 	if err := run.read(&x.st.Command, &x.now, &x.st.Found); err != nil {
 		return err
 	}
-	if err := run.fits(&x.now.State); err != nil {
+	if err := run.fits(&x.now.Vars); err != nil {
 		return err
 	}
 	p, plan := run.room()
@@ -103,11 +103,11 @@ func (x executing) fillExecution() error {
 		return err
 	}
 	p.Facts = x.st.Facts
-	if err := run.judge(&x.now.State, p); err != nil {
+	if err := run.judge(&x.now.Vars, p); err != nil {
 		return err
 	}
 	f.Plan.Bind(plan, run.values, run.rows, p.columns)
-	if err := run.genes(plan, &x.now.State); err != nil {
+	if err := run.genes(plan, &x.now.Vars); err != nil {
 		return err
 	}
 	if err := x.addBound(p, plan, f.Plan.Reads); err != nil {
@@ -124,7 +124,7 @@ func (x executing) fillExecution() error {
 // read.
 func (x executing) addBound(p *Part, plan *rewriter.Plan, reads bool) error {
 	switch {
-	case plan.Rows > 1 && x.now.Known&relay.KnowNumbers == 0:
+	case plan.Rows > 1 && x.now.Known&protocol.KnowNumbers == 0:
 		return NeedProbe{}
 	case reads && x.now.Busy:
 		return NeedQuiet{}
@@ -157,7 +157,7 @@ func (x executing) asPrepared() error {
 		return err
 	}
 	x.st.Facts = f.facts
-	asked := func(is *facts.Table) bool { return !f.Plan.ByPosition || !is.At.Before(x.st.Begun) }
+	asked := func(is *catalog.Table) bool { return !f.Plan.ByPosition || !is.At.Before(x.st.Begun) }
 	if x.tables.Current(f.facts) && asked(f.facts) {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (x executing) asPrepared() error {
 func (x executing) generatesAlike() error {
 	f := FillerOf(x.e)
 	switch {
-	case f.Plan.ZeroDoubt && x.now.Known&relay.KnowZero == 0, f.Plan.Literals && x.now.Known&relay.KnowStrict == 0:
+	case f.Plan.ZeroDoubt && x.now.Known&protocol.KnowZero == 0, f.Plan.Literals && x.now.Known&protocol.KnowStrict == 0:
 		return NeedProbe{}
 	case f.Plan.ZeroDoubt && f.noZero != x.now.Mode.NoAutoValueOnZero, f.Plan.Literals && (f.strict != x.now.Strict || f.strictAll != x.now.StrictAll):
 		return x.generatesElse()

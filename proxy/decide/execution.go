@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -19,7 +19,7 @@ import (
 // parameters, or, by COM_STMT_BULK_EXECUTE, several.
 type execution struct {
 	*filled
-	e      *relay.Prepared
+	e      *protocol.Stmt
 	One    wire.Execute
 	many   wire.Bulk
 	bulk   bool
@@ -29,7 +29,7 @@ type execution struct {
 	keys   []wire.Parameter // that genes come from, row by row
 	params []wire.Parameter // what is sent
 	ids    []byte           // the values of ids in it
-	units  *relay.Units     // what the results for each row must show; nil: there are none
+	units  *protocol.Units  // what the results for each row must show; nil: there are none
 }
 
 // idType is the type that ids are bound with, unsigned but for what [splicer.derived] says. Text
@@ -37,8 +37,8 @@ type execution struct {
 const idType = uint16(mysql.MYSQL_TYPE_LONGLONG) | wire.Unsigned
 
 // read takes the packet apart.
-func (x *execution) read(held *Command, now *relay.Snapshot, found *Findings) error {
-	x.bulk, x.rows, x.units = held.Prefix[0] == relay.ComBulkExecute, 1, nil
+func (x *execution) read(held *Command, now *protocol.Snapshot, found *Findings) error {
+	x.bulk, x.rows, x.units = held.Prefix[0] == protocol.ComBulkExecute, 1, nil
 	if x.bulk {
 		return x.readBulk(held.Payload(), now, found)
 	}
@@ -49,15 +49,15 @@ func (x *execution) read(held *Command, now *relay.Snapshot, found *Findings) er
 	}
 	found.gives(e, &x.One, f.Plan.Client)
 	for _, data := range e.Long.IDs {
-		if len(data) > relay.MaxLongID {
-			return clienterr.LongID(f.rules[0], relay.MaxLongID)
+		if len(data) > protocol.MaxLongID {
+			return clienterr.LongID(f.rules[0], protocol.MaxLongID)
 		}
 	}
 	return nil
 }
 
 // readBulk takes the packet of a bulk execution apart.
-func (x *execution) readBulk(payload []byte, now *relay.Snapshot, found *Findings) error {
+func (x *execution) readBulk(payload []byte, now *protocol.Snapshot, found *Findings) error {
 	const command = "mysqld_stmt_bulk_execute"
 	e := x.e
 	n := FillerOf(e).Plan.Client
@@ -75,7 +75,7 @@ func (x *execution) readBulk(payload []byte, now *relay.Snapshot, found *Finding
 		return clienterr.Packet(err, now.Mode.MariaDB, command)
 	}
 	if x.many.Flags&wire.BulkUnitResults != 0 {
-		x.units = &relay.Units{}
+		x.units = &protocol.Units{}
 	}
 	if x.many.Typed {
 		found.executed, found.typed, found.types = e, true, append(found.types[:0], x.many.Types...)
@@ -106,10 +106,10 @@ func (x *execution) countRows(size int, command string) error {
 
 // fits refuses a bulk execution that its ids make larger than the server takes,
 // before any are drawn: a row may be one byte.
-func (x *execution) fits(s *relay.State) error {
+func (x *execution) fits(s *protocol.Vars) error {
 	switch {
 	case !x.bulk:
-	case s.Known&relay.KnowNumbers == 0:
+	case s.Known&protocol.KnowNumbers == 0:
 		return NeedProbe{}
 	case uint64(x.size) > s.MaxPacket:
 		return clienterr.TooLarge(x.size, "max_allowed_packet", s.MaxPacket)
@@ -118,7 +118,7 @@ func (x *execution) fits(s *relay.State) error {
 }
 
 // judge finds out which of the bound ids of a part generate.
-func (x *execution) judge(s *relay.State, p *Part) error {
+func (x *execution) judge(s *protocol.Vars, p *Part) error {
 	f := FillerOf(x.e)
 	x.values = x.values[:0]
 	if len(f.bound) == 0 {
@@ -173,11 +173,11 @@ func (x *execution) eachParameter(take func(row, param int, v wire.Parameter)) {
 
 // valueOf says what a bound id of a column is worth; later: it is of another row than the first.
 // certain: it is known what that depends on. ask: but for the engine of the part's table.
-func (f *filler) valueOf(column uint8, v *wire.Parameter, s *relay.State, p *Part, later bool) (value rewriter.Value, certain, ask bool) {
+func (f *filler) valueOf(column uint8, v *wire.Parameter, s *protocol.Vars, p *Part, later bool) (value rewriter.Value, certain, ask bool) {
 	if f.wide(column) { // NULL alone generates
 		return rewriter.Value{Generate: v.Null || byte(v.Type) == mysql.MYSQL_TYPE_NULL}, true, false
 	}
-	const settings = relay.KnowZero | relay.KnowStrict
+	const settings = protocol.KnowZero | protocol.KnowStrict
 	strict, ask := refusesText(s, p.Facts, f.Plan.Ignore, later)
 	value, certain = idOf(v, f.columns[column], s, strict)
 	if ask {
@@ -200,12 +200,12 @@ func longID(data []byte) wire.Parameter {
 
 // idOf says what an AUTO_INCREMENT column makes of a bound value. strict: the server refuses text
 // that is no number. certain: it does so in every sql_mode.
-func idOf(p *wire.Parameter, column rule.Column, s *relay.State, strict bool) (v rewriter.Value, certain bool) {
+func idOf(p *wire.Parameter, column rule.Column, s *protocol.Vars, strict bool) (v rewriter.Value, certain bool) {
 	kind := byte(p.Type)
 	if p.Null || kind == mysql.MYSQL_TYPE_NULL {
 		return rewriter.Value{Generate: true}, true
 	}
-	c := Cell{Value: ask.Value{Kind: kind}, Column: column, Strict: strict}
+	c := Cell{Value: catalog.Value{Kind: kind}, Column: column, Strict: strict}
 	if number, ok := p.Integer(); ok {
 		if number != 0 && (number <= math.MaxInt64 || p.Type&wire.Unsigned != 0) {
 			return rewriter.Value{Known: true, Number: number}, true

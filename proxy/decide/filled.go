@@ -8,12 +8,12 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
 
-func (x *filled) Draw(s Carrier) (expected []relay.Expect, at int, err error) {
+func (x *filled) Draw(s Carrier) (expected []protocol.Expect, at int, err error) {
 	if len(x.Parts) == 0 {
 		return nil, 0, nil
 	}
@@ -51,12 +51,12 @@ func (x *filled) Asks() bool {
 // Asked is the first piece: what leaves a question is a piece of its own.
 func (x *filled) Asked() *Part { return &x.Parts[0] }
 
-func (x *filled) StoredSQL(e *relay.Expect, table, id []byte) string {
+func (x *filled) StoredSQL(e *protocol.Expect, table, id []byte) string {
 	return storedSQL(e, &x.Parts[0], table, id)
 }
 
 // storedSQL asks which of the ids that a part was filled with is in the table.
-func storedSQL(e *relay.Expect, p *Part, table, id []byte) string {
+func storedSQL(e *protocol.Expect, p *Part, table, id []byte) string {
 	made := appendBetween(nil, id, e.First, e.Last)
 	if len(p.ids) > 0 { // others' ids may stand between those of a statement
 		gene := p.Rules[0].Gene != nil
@@ -89,7 +89,7 @@ func appendBetween(dst, id []byte, first, last uint64) []byte {
 // storedAmong asks which id of the statement is in the table: see relay.AskStored. It
 // names the table once, for under LOCK TABLES it may be there under one name only.
 // made says of which ids.
-func storedAmong(e *relay.Expect, p *Part, table, id []byte, made string) string {
+func storedAmong(e *protocol.Expect, p *Part, table, id []byte, made string) string {
 	own := strconv.FormatUint(e.Explicit, 10)
 	if p.columns[0].Max < math.MaxUint64 { // the column has a sign
 		own = strconv.FormatInt(int64(e.Explicit), 10)
@@ -142,7 +142,7 @@ type filled struct {
 	plans []rewriter.Plan // by index of the part
 	// expected is what the replies to those are to show that ids were drawn for last. Its memory is
 	// used again.
-	expected []relay.Expect
+	expected []protocol.Expect
 }
 
 // room returns the memory for a part behind those that there are, which it may become, and for

@@ -1,8 +1,8 @@
 package decide
 
 import (
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rule"
 )
@@ -16,11 +16,11 @@ type Findings struct {
 	Disputes  []dispute
 	LeftAlone int // statements on tables that a wildcard matches and does not concern
 	// What is to be noted of statements that were prepared:
-	unread   []unread        // texts that may prepare some by name and were not read
-	executed *relay.Prepared // the one that is executed, where one of these is to be noted of it:
-	facts    *facts.Table    // what is known now of its table
-	types    []uint16        // of its parameters, as the execution gives them
-	typed    bool            // it does
+	unread   []unread       // texts that may prepare some by name and were not read
+	executed *protocol.Stmt // the one that is executed, where one of these is to be noted of it:
+	facts    *catalog.Table // what is known now of its table
+	types    []uint16       // of its parameters, as the execution gives them
+	typed    bool           // it does
 }
 
 // unread is what is not known of statements prepared by name.
@@ -50,7 +50,7 @@ func (f *Findings) Reset() {
 
 // Note notes what the decision found of statements that were prepared. It does so also
 // when the command is refused: what an execution says of types, it has said.
-func (f *Findings) Note(c *relay.Conversation) {
+func (f *Findings) Note(c *protocol.Conn) {
 	if len(f.unread) == 0 && f.executed == nil {
 		return
 	}
@@ -90,7 +90,7 @@ type Observation struct {
 }
 
 // gives notes the types that an execution gives the n parameters of its statement.
-func (f *Findings) gives(e *relay.Prepared, one *wire.Execute, n int) {
+func (f *Findings) gives(e *protocol.Stmt, one *wire.Execute, n int) {
 	if !one.Typed {
 		return
 	}

@@ -1,15 +1,15 @@
 package decide
 
 import (
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
 // forwardedExecution is the execution of a statement without ids.
 type forwardedExecution struct {
 	noInserts
-	e     *relay.Prepared // nil: nothing is known of it
-	typed bool            // it brings the types of its parameters also where the client gave them before
+	e     *protocol.Stmt // nil: nothing is known of it
+	typed bool           // it brings the types of its parameters also where the client gave them before
 }
 
 func (x *forwardedExecution) Write(s Carrier, st *Command) (payload []byte, made bool, err error) {
@@ -23,7 +23,7 @@ func (x *forwardedExecution) Write(s Carrier, st *Command) (payload []byte, made
 
 func (x *forwardedExecution) Begin(Carrier, *Command) error {
 	if x.e != nil {
-		x.e.Long = relay.LongData{}
+		x.e.Long = protocol.LongData{}
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (x *forwardedExecution) Begin(Carrier, *Command) error {
 func (x *forwardedExecution) withTypes(st *Command, caps uint64) []byte {
 	e, payload, out := x.e, st.Payload(), append(st.Out[:0], 0, 0, 0, 0)
 	var err error
-	if payload[0] == relay.ComBulkExecute {
+	if payload[0] == protocol.ComBulkExecute {
 		var many wire.Bulk
 		if err = many.Parse(payload, e.Params, e.Types); err == nil {
 			out = append(many.AppendHead(out, many.Types), many.Rows()...)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -39,7 +39,7 @@ func keyParams(genes []rewriter.RowGene) (params []int) {
 
 // genes finds the genes of the ids that an execution gets, for a plan that Bind
 // has made.
-func (x *execution) genes(plan *rewriter.Plan, s *relay.State) error {
+func (x *execution) genes(plan *rewriter.Plan, s *protocol.Vars) error {
 	f := FillerOf(x.e)
 	rows := f.Plan.Genes
 	if len(rows) == 0 {
@@ -82,7 +82,7 @@ func (x *execution) generates(f *filler, set, param int) bool {
 
 // readKeys takes the keys out of the parameters, row by row. NULL stands for what
 // is no value.
-func (x *execution) readKeys(f *filler, e *relay.Prepared) error {
+func (x *execution) readKeys(f *filler, e *protocol.Stmt) error {
 	x.keys = x.keys[:0]
 	if len(f.keyed) == 0 {
 		return nil
@@ -105,9 +105,9 @@ func (x *execution) readKeys(f *filler, e *relay.Prepared) error {
 }
 
 // geneOf returns the gene that a parameter makes.
-func (f *filler) geneOf(column uint8, p *wire.Parameter, s *relay.State) (gene uint16, err error) {
+func (f *filler) geneOf(column uint8, p *wire.Parameter, s *protocol.Vars) (gene uint16, err error) {
 	rule := f.rules[column]
-	if rule.Gene.CRC32 && s.Known&relay.KnowUTF8 == 0 {
+	if rule.Gene.CRC32 && s.Known&protocol.KnowUTF8 == 0 {
 		return 0, NeedProbe{}
 	}
 	gene, why := geneOf(rule.Gene, f.keys[column], p, int(s.UTF8))

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -85,7 +85,7 @@ func TestGeneOfParameter(t *testing.T) {
 }
 
 // geneStatement prepares an INSERT whose ids have genes of column k.
-func geneStatement(t *testing.T, sql string) *relay.Prepared {
+func geneStatement(t *testing.T, sql string) *protocol.Stmt {
 	t.Helper()
 	rules := []*rule.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s", Gene: &rule.Gene{Column: "k", Bits: 8}}}
 	table := &rule.Table{Columns: []rule.Column{{Name: "id", Max: math.MaxInt64}, {Name: "k", Type: "BIGINT", Max: math.MaxInt64}, {Name: "a"}}}
@@ -105,12 +105,12 @@ func geneStatement(t *testing.T, sql string) *relay.Prepared {
 }
 
 // genesOf decides on an execution.
-func genesOf(e *relay.Prepared, payload []byte, s *relay.State) ([]uint16, error) {
+func genesOf(e *protocol.Stmt, payload []byte, s *protocol.Vars) ([]uint16, error) {
 	st := heldExecution(e, payload)
-	if err := st.Execution.read(&st.Command, &relay.Snapshot{}, &Findings{}); err != nil {
+	if err := st.Execution.read(&st.Command, &protocol.Snapshot{}, &Findings{}); err != nil {
 		return nil, err
 	}
-	if err := st.Execution.judge(s, &Part{Facts: &facts.Table{}}); err != nil {
+	if err := st.Execution.judge(s, &Part{Facts: &catalog.Table{}}); err != nil {
 		return nil, err
 	}
 	var plan rewriter.Plan
@@ -125,7 +125,7 @@ func genesOf(e *relay.Prepared, payload []byte, s *relay.State) ([]uint16, error
 }
 
 func TestGenesOfExecutions(t *testing.T) {
-	known := &relay.State{Known: relay.KnowAll, Strict: true, UTF8: 4}
+	known := &protocol.Vars{Known: protocol.KnowAll, Strict: true, UTF8: 4}
 	execute := func(nulls byte, values ...byte) []byte { // of TINYINT parameters
 		payload := append([]byte{mysql.COM_STMT_EXECUTE}, "\x01\x00\x00\x00\x00\x01\x00\x00\x00"...)
 		payload = append(payload, nulls, 1)
@@ -140,7 +140,7 @@ func TestGenesOfExecutions(t *testing.T) {
 		return payload
 	}
 	bulk := func(params int, values ...byte) []byte { // of pairs: an indicator, and a value where that is 0
-		payload := append([]byte{relay.ComBulkExecute}, "\x01\x00\x00\x00\x80\x00"...)
+		payload := append([]byte{protocol.ComBulkExecute}, "\x01\x00\x00\x00\x80\x00"...)
 		for range params {
 			payload = append(payload, mysql.MYSQL_TYPE_TINY, 0)
 		}
@@ -184,7 +184,7 @@ func TestGenesOfExecutions(t *testing.T) {
 	}
 	byText := geneStatement(t, "INSERT INTO t (a,k) VALUES (?,?)")
 	FillerOf(byText).rules[0].Gene.CRC32 = true
-	if _, err := genesOf(byText, execute(0, 1, 7), &relay.State{Known: relay.KnowAll &^ relay.KnowUTF8}); !errors.Is(err, NeedProbe{}) {
+	if _, err := genesOf(byText, execute(0, 1, 7), &protocol.Vars{Known: protocol.KnowAll &^ protocol.KnowUTF8}); !errors.Is(err, NeedProbe{}) {
 		t.Errorf("a text in a character set that is not known: %v", err)
 	}
 }
@@ -193,7 +193,7 @@ func TestAskForGenes(t *testing.T) {
 	g := &rule.Gene{Bits: 3}
 	ids := []uint64{100, 115, 119}
 	p := Part{Rules: []*rule.Rule{{Column: "id", Gene: g}}, Name: rewriter.Name{Schema: []byte("shop"), Table: []byte("t")}, ids: [][]uint64{ids}, columns: make([]rule.Column, 1)}
-	e := relay.Expect{First: 100, Last: 119, Generated: 3}
+	e := protocol.Expect{First: 100, Last: 119, Generated: 3}
 	if got, want := storedSQL(&e, &p, []byte("`shop`.`t`"), []byte("`id`")), "SELECT MIN(`id`) FROM `shop`.`t` WHERE `id` IN (100,115,119)"; got != want {
 		t.Errorf("asks %s, want %s", got, want)
 	}
@@ -213,12 +213,12 @@ func FuzzGenes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n uint8, bulk bool, body []byte) {
 		command := mysql.COM_STMT_EXECUTE
 		if bulk {
-			command = relay.ComBulkExecute
+			command = protocol.ComBulkExecute
 		}
 		e := geneStatement(t, texts[int(n)%len(texts)])
 		FillerOf(e).rules[0].Gene.CRC32 = n&128 != 0
 		FillerOf(e).keys[0].Length, FillerOf(e).keys[0].Charset = 9, "utf8mb4"
-		genes, err := genesOf(e, append([]byte{byte(command)}, body...), &relay.State{Known: relay.KnowAll, UTF8: 4})
+		genes, err := genesOf(e, append([]byte{byte(command)}, body...), &protocol.Vars{Known: protocol.KnowAll, UTF8: 4})
 		if err != nil && strings.Contains(err.Error(), "as many genes as ids") {
 			t.Fatalf("%v: %v", genes, err)
 		}

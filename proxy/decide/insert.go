@@ -6,7 +6,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -91,7 +91,7 @@ func (x inserting) admit() error {
 // readInsert reads the INSERT. fills: it gets ids. Else the error, if there is one, says what
 // becomes of it.
 func (x inserting) readInsert() (fills bool, err error) {
-	if keyedByText(x.p.Rules) && x.now.Known&relay.KnowUTF8 == 0 {
+	if keyedByText(x.p.Rules) && x.now.Known&protocol.KnowUTF8 == 0 {
 		return false, NeedProbe{}
 	}
 	if err = x.plan.Read(x.toRead()); errors.Is(err, rewriter.ErrOpen) {
@@ -154,10 +154,10 @@ func (x inserting) toRead() *rewriter.Statement {
 // settled sees to it that what the plan depends on is known.
 func (x inserting) settled() error {
 	switch {
-	case x.plan.ZeroDoubt && x.now.Known&relay.KnowZero == 0, x.plan.Rows > 1 && x.now.Known&relay.KnowNumbers == 0:
+	case x.plan.ZeroDoubt && x.now.Known&protocol.KnowZero == 0, x.plan.Rows > 1 && x.now.Known&protocol.KnowNumbers == 0:
 		return NeedProbe{}
 	case x.prepares: // nothing happens yet
-	case x.plan.Plain && !x.plan.NoLastID && len(x.st.Spans) > 1, x.p.mayOwe(x.plan) && x.st.Touch&(relay.TouchLastID|relay.TouchInsert) != 0:
+	case x.plan.Plain && !x.plan.NoLastID && len(x.st.Spans) > 1, x.p.mayOwe(x.plan) && x.st.Touch&(protocol.TouchLastID|protocol.TouchInsert) != 0:
 		return errCut // what LAST_INSERT_ID() is in front of it must be known
 	}
 	return nil

@@ -1,7 +1,7 @@
 package decide
 
 import (
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
@@ -23,5 +23,5 @@ func (kept) Write(_ Carrier, st *Command) (payload []byte, made bool, err error)
 func (kept) Asks() bool { return true }
 
 func (k kept) Went(s Carrier, _ uint64) {
-	s.Conversation().Update(func(s *relay.State) { s.InsertID = k.id })
+	s.Conversation().Update(func(s *protocol.Vars) { s.InsertID = k.id })
 }

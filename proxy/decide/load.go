@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"idproxy/proxy/infile"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/loaddata"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -37,7 +37,7 @@ func (x inserting) decideLoad() (insertion, error) {
 	if form := loadForm(&l.plan, charset); form != "" {
 		return asItIs, x.unfilled(x.p, form)
 	}
-	if _, ask := refusesText(&x.now.State, x.p.Facts, !l.plan.Replace, true); ask {
+	if _, ask := refusesText(&x.now.Vars, x.p.Facts, !l.plan.Replace, true); ask {
 		return asItIs, x.p.lacksEngine()
 	}
 	l.Format = x.format(l, charset)
@@ -52,10 +52,10 @@ func (x inserting) decideLoad() (insertion, error) {
 	}
 	// 4. The load outlives the decision, while its file passes.
 	l.part.Rules, l.part.columns = slices.Clone(x.p.Rules), slices.Clone(x.p.columns)
-	l.part.Name, l.part.asked = relay.CloneName(x.p.Name), x.p.asked
+	l.part.Name, l.part.asked = protocol.CloneName(x.p.Name), x.p.asked
 	x.st.Order, x.st.Facts = l, nil // errors of rows are the file's
 	if x.p.head.Effects(x.p.Text)&rewriter.SetsLastID != 0 {
-		x.st.Touch |= relay.TouchLastID
+		x.st.Touch |= protocol.TouchLastID
 	}
 	return alone, nil
 }
@@ -63,7 +63,7 @@ func (x inserting) decideLoad() (insertion, error) {
 // readLoad reads the LOAD. fills: its file gets ids. Else the error, if there is one, says what
 // becomes of it.
 func (x inserting) readLoad(plan *rewriter.LoadPlan) (fills bool, err error) {
-	const settings = relay.KnowMode | relay.KnowNumbers
+	const settings = protocol.KnowMode | protocol.KnowNumbers
 	x.st.speller = x.speller()
 	err = plan.Read(&rewriter.Statement{Text: x.p.Text, Mode: x.Mode, Rules: x.p.Rules, Table: x.p.Facts.Table, Speller: &x.st.speller})
 	form, unsupported := errors.AsType[*rewriter.Unsupported](err)
@@ -89,7 +89,7 @@ func (x inserting) readLoad(plan *rewriter.LoadPlan) (fills bool, err error) {
 // loadForm says why a file cannot get ids as it passes; it is empty when it can. charset
 // is that of the file.
 func loadForm(plan *rewriter.LoadPlan, charset string) string {
-	if _, known := infile.CharsetOf(charset); !known {
+	if _, known := loaddata.CharsetOf(charset); !known {
 		return "LOAD DATA of a file in character set " + charset
 	}
 	f := separated(plan)
@@ -100,8 +100,8 @@ func loadForm(plan *rewriter.LoadPlan, charset string) string {
 }
 
 // separated is how the statement cuts its file.
-func separated(plan *rewriter.LoadPlan) infile.Format {
-	f := infile.Format{FieldTerm: plan.FieldTerm, LineStart: plan.LineStart, LineTerm: plan.LineTerm, Enclosed: infile.None, Escape: infile.None}
+func separated(plan *rewriter.LoadPlan) loaddata.Format {
+	f := loaddata.Format{FieldTerm: plan.FieldTerm, LineStart: plan.LineStart, LineTerm: plan.LineTerm, Enclosed: loaddata.None, Escape: loaddata.None}
 	if len(plan.Enclosed) > 0 {
 		f.Enclosed = int(plan.Enclosed[0])
 	}
@@ -112,17 +112,17 @@ func separated(plan *rewriter.LoadPlan) infile.Format {
 }
 
 // format is how the server will read the file.
-func (x inserting) format(l *Loading, charset string) infile.Format {
+func (x inserting) format(l *Loading, charset string) loaddata.Format {
 	f := separated(&l.plan)
 	f.Skip, f.Fields, f.Bytes = l.plan.Skip, l.plan.Fields, l.plan.Bytes
-	f.Charset, _ = infile.CharsetOf(charset)
+	f.Charset, _ = loaddata.CharsetOf(charset)
 	f.MariaDB = x.Mode.MariaDB
 	// MariaDB forgets that a field was given when it fills the columns of SET.
 	f.KeepZero = x.Mode.NoAutoValueOnZero && !(f.MariaDB && l.plan.Sets)
-	f.Strict, _ = refusesText(&x.now.State, l.part.Facts, !l.plan.Replace, true)
-	f.StrictFirst, _ = refusesText(&x.now.State, l.part.Facts, !l.plan.Replace, false)
+	f.Strict, _ = refusesText(&x.now.Vars, l.part.Facts, !l.plan.Replace, true)
+	f.StrictFirst, _ = refusesText(&x.now.Vars, l.part.Facts, !l.plan.Replace, false)
 	for i, at := range l.plan.At {
-		f.Columns = append(f.Columns, infile.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
+		f.Columns = append(f.Columns, loaddata.Column{Field: at, Text: l.part.columns[i].Text, Unsigned: l.part.columns[i].Unsigned})
 	}
 	return f
 }

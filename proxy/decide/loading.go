@@ -9,8 +9,8 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/infile"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/loaddata"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -22,7 +22,7 @@ type Loading struct {
 	s      Carrier
 	part   Part
 	plan   rewriter.LoadPlan
-	Format infile.Format
+	Format loaddata.Format
 	stride uint64
 
 	// Of each column, toServer's:
@@ -94,7 +94,7 @@ func (l *Loading) ready(s Carrier) error {
 	l.s = s
 	l.chunks, l.greatest, l.advanced = make([]chunk, n), make([]uint64, n), make([]uint64, n)
 	for k := range l.chunks {
-		if l.Format.Columns[k].Field != infile.Absent {
+		if l.Format.Columns[k].Field != loaddata.Absent {
 			continue
 		}
 		if err := l.fetch(k); err != nil {
@@ -174,7 +174,7 @@ func (l *Loading) RecordAll() {
 }
 
 // Explicit checks an id that the file brings against the column's rule.
-func (l *Loading) Explicit(k int, id infile.Explicit) error {
+func (l *Loading) Explicit(k int, id loaddata.Explicit) error {
 	r := l.part.Rules[k]
 	switch {
 	case !id.Known && l.part.columns[k].Text: // no source gives such an id
@@ -209,12 +209,12 @@ func (l *Loading) Advance() error {
 }
 
 // expect is what is to be expected of the reply, before the file has passed.
-func (l *Loading) expect() relay.Expect {
-	return relay.Expect{Form: relay.FormLoad, Packet: l.part.Rules[0].Packet, Askable: !l.part.columns[0].Text, Table: l.part.Facts.Name}
+func (l *Loading) expect() protocol.Expect {
+	return protocol.Expect{Form: protocol.FormLoad, Packet: l.part.Rules[0].Packet, Askable: !l.part.columns[0].Text, Table: l.part.Facts.Name}
 }
 
 // Tell puts into e what the file was given so far.
-func (l *Loading) Tell(e *relay.Expect) {
+func (l *Loading) Tell(e *protocol.Expect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.Generated, e.First, e.Last = l.drawn.generated, l.drawn.first, l.drawn.last
@@ -256,7 +256,7 @@ func (l *Loading) Lost() (e *mysql.MyError, seq byte) {
 	if e = l.BrokenOff(); e == nil {
 		made := l.expect()
 		l.Tell(&made)
-		e = relay.ErrLost([]relay.Expect{made})
+		e = protocol.ErrLost([]protocol.Expect{made})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,7 +273,7 @@ func (l *Loading) BrokenOff() *mysql.MyError {
 }
 
 // StoredSQL asks for the least id of the load that is in the table.
-func (l *Loading) StoredSQL(_ *relay.Expect, table, id []byte) string {
+func (l *Loading) StoredSQL(_ *protocol.Expect, table, id []byte) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var made []string
@@ -286,12 +286,12 @@ func (l *Loading) StoredSQL(_ *relay.Expect, table, id []byte) string {
 	return fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s", id, table, strings.Join(made, " OR "))
 }
 
-func (l *Loading) Draw(s Carrier) ([]relay.Expect, int, error) {
+func (l *Loading) Draw(s Carrier) ([]protocol.Expect, int, error) {
 	l.part.askAgain()
 	if err := l.ready(s); err != nil {
 		return nil, 0, err
 	}
-	return []relay.Expect{l.expect()}, 0, nil
+	return []protocol.Expect{l.expect()}, 0, nil
 }
 
 func (l *Loading) Write(_ Carrier, st *Command) (payload []byte, made bool, err error) {
@@ -307,8 +307,8 @@ func (l *Loading) Begin(s Carrier, _ *Command) error {
 	return nil
 }
 
-func (l *Loading) Watcher(st *Command, expected []relay.Expect) relay.Watcher {
-	st.reply = relay.NewInsertReply(expected, st.Seq)
+func (l *Loading) Watcher(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
+	st.reply = protocol.NewInsertReply(expected, st.Seq)
 	st.reply.Load = l
 	return st.reply
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -82,14 +82,14 @@ func (x naming) decideInner(sql []byte) error {
 		if err := (naming{&in}).inside(inner, head); err != nil {
 			return err
 		}
-	} else if relay.Inserts(head) || head.Kind == rewriter.Load {
+	} else if protocol.Inserts(head) || head.Kind == rewriter.Load {
 		x.st.Found.unedited(CauseInvalid)
 	}
 	// 3. What its executions may change is noted.
 	x.noteEffects(head, inner.Text)
 	// 4. What it is prepared anew from is kept.
-	if relay.Inserts(head) && dyn.Verb == rewriter.VerbPrepare {
-		x.st.Prepared.Aims(head, inner.Text, &x.now.State, x.rules.List)
+	if protocol.Inserts(head) && dyn.Verb == rewriter.VerbPrepare {
+		x.st.Prepared.Aims(head, inner.Text, &x.now.Vars, x.rules.List)
 		x.st.Prepared.Own.Asked = dyn.From == rewriter.SourceAsked
 	}
 	// 5. Not every INSERT can get ids by name.
@@ -110,18 +110,18 @@ func (x naming) innerText(sql []byte) (inner InnerText, mode rewriter.Mode, err 
 	dyn, source := x.st.Dynamic, x.st.Source
 	mode = x.Mode
 	mode.MultiStatements = false
-	const all = relay.TouchAll | relay.TouchLastID
+	const all = protocol.TouchAll | protocol.TouchLastID
 	switch {
 	case dyn.From == rewriter.SourceLiteral:
 		return InnerText{Text: dyn.Literal, Wide: !mode.MariaDB && mode.Charset.Hides() && beyondASCII(dyn.Literal)}, mode, nil
 	case x.rules.Empty():
-		x.st.Prepared = &relay.Prepared{Touch: all, Reads: true, Unread: true}
+		x.st.Prepared = &protocol.Stmt{Touch: all, Reads: true, Unread: true}
 	case dyn.From == rewriter.SourceOther, source != nil && source.Unknown:
 		x.st.Found.unedited(CauseUnseen)
-		x.st.Prepared = &relay.Prepared{Touch: all, Reads: true, Unseen: true}
+		x.st.Prepared = &protocol.Stmt{Touch: all, Reads: true, Unseen: true}
 	case source == nil:
 		err = x.needSource(sql)
-	case len(source.Text) > SmallText && x.now.Known&relay.KnowNumbers == 0:
+	case len(source.Text) > SmallText && x.now.Known&protocol.KnowNumbers == 0:
 		err = NeedProbe{}
 	default:
 		inner = *source
@@ -131,7 +131,7 @@ func (x naming) innerText(sql []byte) (inner InnerText, mode rewriter.Mode, err 
 
 // needSource asks for the text that an expression gives a PREPARE.
 func (x naming) needSource(sql []byte) error {
-	const settings = relay.KnowMode | relay.KnowCharset
+	const settings = protocol.KnowMode | protocol.KnowCharset
 	from := x.st.Dynamic.Source
 	switch {
 	case x.now.Known&settings != settings:
@@ -144,13 +144,13 @@ func (x naming) needSource(sql []byte) error {
 
 // noteEffects notes what executions of a statement prepared in SQL may change.
 func (x naming) noteEffects(head rewriter.Head, text []byte) {
-	e := relay.NewPrepared(head, text, true)
+	e := protocol.NewStmt(head, text, true)
 	if e == nil {
-		e = &relay.Prepared{}
+		e = &protocol.Stmt{}
 	}
 	e.Unseen, x.st.Unseen = e.Unseen || x.st.Unseen, false
 	if key := x.makes(head, text); key != "" {
-		e.Makes, e.Touch = key, relay.TouchTables
+		e.Makes, e.Touch = key, protocol.TouchTables
 	}
 	x.st.Prepared = with(x.st.Prepared, e)
 }
@@ -282,7 +282,7 @@ func (x naming) boundArguments(p *Part) error {
 	var n NeedValues
 	for _, b := range f.bound {
 		if !args[b.param].Default {
-			strict, ask := refusesText(&x.now.State, p.Facts, f.Plan.Ignore, b.later)
+			strict, ask := refusesText(&x.now.Vars, p.Facts, f.Plan.Ignore, b.later)
 			if ask {
 				return p.lacksEngine()
 			}
@@ -300,7 +300,7 @@ func (x naming) boundArguments(p *Part) error {
 	switch {
 	case len(n.SQL) > maxBound:
 		return clienterr.Unsupported(f.rules[0], f.name, "EXECUTE with so many bound ids")
-	case x.now.Known&(relay.KnowZero|relay.KnowStrict) != relay.KnowZero|relay.KnowStrict:
+	case x.now.Known&(protocol.KnowZero|protocol.KnowStrict) != protocol.KnowZero|protocol.KnowStrict:
 		return NeedProbe{}
 	case len(n.SQL) > len(x.st.Bound) && x.now.Busy: // with what may set a variable
 		return NeedQuiet{}

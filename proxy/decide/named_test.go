@@ -6,19 +6,19 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rule"
 )
 
 // named is a PREPARE that the decider saw succeed.
-func (x *deciding) named(t *testing.T, text string) *relay.Prepared {
+func (x *deciding) named(t *testing.T, text string) *protocol.Stmt {
 	t.Helper()
 	x.on(mysql.COM_QUERY, text, true)
 	if x.st.Dynamic == nil || x.st.Prepared == nil {
 		t.Fatalf("%s: %v, %+v", text, x.last, x.st.Prepared)
 	}
 	if x.c.Prepared.ByName == nil {
-		x.c.Prepared.ByName = map[string]*relay.Prepared{}
+		x.c.Prepared.ByName = map[string]*protocol.Stmt{}
 	}
 	x.c.Prepared.ByName[x.st.Dynamic.Name] = x.st.Prepared
 	return x.st.Prepared
@@ -26,7 +26,7 @@ func (x *deciding) named(t *testing.T, text string) *relay.Prepared {
 
 func TestDecideNamed(t *testing.T) {
 	rules := []rule.Rule{{Schema: "shop", Table: "orders", Column: "id", Source: "s"}}
-	maria := func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }
+	maria := func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }
 	for _, tt := range []struct {
 		name, prepare, execute string
 		change                 func(x *deciding)
@@ -45,12 +45,12 @@ func TestDecideNamed(t *testing.T) {
 		{name: "a SELECT", prepare: "SELECT LAST_INSERT_ID()", execute: "EXECUTE s", want: "forward"},
 		{name: "a failed PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"].Failed.Raise() }, want: "forward"},
 		{name: "a refused PREPARE", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) {
-			x.c.Prepared.ByName["s"] = &relay.Prepared{Kind: Refusal{clienterr.UnpreparedName("s")}}
+			x.c.Prepared.ByName["s"] = &protocol.Stmt{Kind: Refusal{clienterr.UnpreparedName("s")}}
 		}, want: "error 1243"},
-		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *relay.State) { s.Schema = []byte("other") }) }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
-		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.NoAutoValueOnZero = true }) }, want: "need renewal"},
-		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *relay.State) { s.MakeTemporary("shop\x00orders") }) }, want: "need renewal"},
-		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"] = &relay.Prepared{Unread: true} }, want: "error 1235"},
+		{name: "another schema meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Schema = []byte("other") }) }, want: "fill 1 of shop.orders in result 0", sent: "EXECUTE s USING @`idproxy 0`"},
+		{name: "zeros are values meanwhile", prepare: "INSERT INTO orders (id) VALUES (0)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.NoAutoValueOnZero = true }) }, want: "need renewal"},
+		{name: "a temporary table meanwhile", prepare: "INSERT INTO orders (a) VALUES (1)", execute: "EXECUTE s", change: func(x *deciding) { x.is(func(s *protocol.Vars) { s.MakeTemporary("shop\x00orders") }) }, want: "need renewal"},
+		{name: "prepared without rules", prepare: "SELECT 1", execute: "EXECUTE s", change: func(x *deciding) { x.c.Prepared.ByName["s"] = &protocol.Stmt{Unread: true} }, want: "error 1235"},
 		{name: "a PREPARE that the server refused", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.on(mysql.COM_QUERY, "PREPARE x FROM", false) }, want: "forward"},
 		{name: "prepared blindly", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.Prepared.Passed.Lose(nil) }, want: "error 1235"},
 		{name: "prepared blindly, of another table", prepare: "SELECT 1", execute: "EXECUTE other", change: func(x *deciding) { x.c.Prepared.PassNames([]byte("PREPARE other FROM 'SELECT 1'; DO 1"), true, nil) }, want: "forward"},
@@ -88,7 +88,7 @@ func TestNamesBehindRoutines(t *testing.T) {
 	x := newDeciding(rule.Rule{Schema: "shop", Table: "orders", Column: "id", Source: "s"})
 	x.named(t, "PREPARE fills FROM 'INSERT INTO orders (a) VALUES (1)'")
 	x.named(t, "PREPARE reads FROM 'SELECT 1'")
-	x.c.Send(relay.Pending{Reply: relay.ReplyResult, Touch: relay.TouchAll})
+	x.c.Send(protocol.Pending{Reply: protocol.ReplyResult, Touch: protocol.TouchAll})
 	if x.c.Prepared.ByName["fills"] == nil || x.c.Prepared.ByName["reads"] != nil {
 		t.Errorf("left: %v", x.c.Prepared.ByName)
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -15,7 +15,7 @@ import (
 type NamePreparation struct {
 	noInserts
 	Dyn    *rewriter.Dynamic
-	E      *relay.Prepared
+	E      *protocol.Stmt
 	source *InnerText // the text that it was asked for
 	mode   rewriter.Mode
 	by     *rule.List // the rules that it was decided on by
@@ -48,7 +48,7 @@ func (p *NamePreparation) keepName(s Carrier, st *Command) error {
 		return nil
 	}
 	if !s.Conversation().Prepared.KeepName(p.Dyn.Name, p.E) {
-		return clienterr.TooManyNames(relay.MaxNamed)
+		return clienterr.TooManyNames(protocol.MaxNamed)
 	}
 	st.changes().Named = p.E
 	return nil
@@ -66,7 +66,7 @@ func (d *deallocation) Begin(s Carrier, _ *Command) error {
 }
 
 // keepNameless notes a statement prepared under a name that only the server can compare.
-func (p *NamePreparation) keepNameless(in *relay.Statements) {
+func (p *NamePreparation) keepNameless(in *protocol.Statements) {
 	switch e := p.E; {
 	case e.Own != nil && e.Own.Kept:
 		in.Passed.Add([]byte(e.Own.Text.Value()), p.by)

@@ -1,8 +1,8 @@
 package decide
 
 import (
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -12,7 +12,7 @@ func (cx *reading) inUTF8(name []byte) (converted []byte, ok bool, err error) {
 	if cx.now.HasInUTF8(name) {
 		return name, true, nil
 	}
-	if cx.now.Known&relay.KnowCharset == 0 {
+	if cx.now.Known&protocol.KnowCharset == 0 {
 		if cx.barrier {
 			return nil, false, errCut
 		}
@@ -21,15 +21,15 @@ func (cx *reading) inUTF8(name []byte) (converted []byte, ok bool, err error) {
 	charset := cx.now.Charset
 	switch {
 	case charset == "utf8mb4" && !cx.Mode.MariaDB:
-		return facts.AsUTF8MB3(name), true, nil
-	case facts.IsUTF8(charset):
+		return catalog.AsUTF8MB3(name), true, nil
+	case catalog.IsUTF8(charset):
 		return name, true, nil
 	}
-	s := facts.Spelling{Name: string(name), Charset: charset}
+	s := catalog.Spelling{Name: string(name), Charset: charset}
 	known, found := cx.tables.Names.Get(s)
 	switch {
 	case found:
-		return []byte(known), known != facts.Unreadable, nil
+		return []byte(known), known != catalog.Unreadable, nil
 	case cx.barrier:
 		return nil, false, errCut
 	}
@@ -52,5 +52,5 @@ func (cx *reading) named(t rewriter.Name) (n rewriter.Name, ok bool, err error) 
 }
 
 func (cx *reading) speller() speller {
-	return speller{&cx.tables.Names, cx.now.Charset, cx.now.Known&relay.KnowCharset != 0, cx.barrier}
+	return speller{&cx.tables.Names, cx.now.Charset, cx.now.Known&protocol.KnowCharset != 0, cx.barrier}
 }

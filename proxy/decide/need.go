@@ -3,8 +3,8 @@ package decide
 import (
 	"errors"
 
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -33,14 +33,14 @@ type (
 	// NeedRenewal: the statement that is executed must be prepared anew.
 	NeedRenewal struct {
 		need
-		Of *relay.Prepared
+		Of *protocol.Stmt
 		// Alike: sql_mode alone has changed, and no server would prepare it anew for that.
 		Alike bool
 	}
 	// NeedReading: the session must read a text as it was read at its PREPARE.
 	NeedReading struct {
 		need
-		Own  *relay.OwnText
+		Own  *protocol.OwnText
 		Text []byte
 	}
 	// NeedTable: the columns of a table.
@@ -71,7 +71,7 @@ type (
 	// NeedName: a name in UTF-8, or in the character set of the session.
 	NeedName struct {
 		need
-		Name facts.Spelling
+		Name catalog.Spelling
 	}
 	// NeedOwner: whether the table of a key is a temporary one of the session's own.
 	NeedOwner struct {
@@ -82,7 +82,7 @@ type (
 	NeedEngine struct {
 		need
 		Table rewriter.Name
-		Facts *facts.Table
+		Facts *catalog.Table
 	}
 	// NeedAsked: what SET insert_id asks for.
 	NeedAsked struct {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -13,7 +13,7 @@ import (
 // observe notes what a rule that observes would do.
 func (cx *reading) observe(rule *rule.Rule, p *Part, o Observation) {
 	o.By = rule
-	o.Rule, o.Statement, o.Table = rule.String(), rewriter.Outline(p.Text, cx.Mode, knownNames(cx.tables, cx.rules)), facts.TableName(p.Name)
+	o.Rule, o.Statement, o.Table = rule.String(), rewriter.Outline(p.Text, cx.Mode, knownNames(cx.tables, cx.rules)), catalog.TableName(p.Name)
 	cx.st.Found.Observed = append(cx.st.Found.Observed, o)
 }
 
@@ -43,7 +43,7 @@ func (p *Part) isObserved() bool {
 func (cx *reading) wouldPass(p *Part, i int, form string) Observation {
 	rule, why := p.Rules[i], ""
 	if rule.Forward && i < len(p.columns) { // those of a statement inside another one are not looked for
-		why, _ = storesZero(&cx.now.State, p.columns[i], p.head, p.Text)
+		why, _ = storesZero(&cx.now.Vars, p.columns[i], p.head, p.Text)
 	}
 	switch {
 	case why != "":

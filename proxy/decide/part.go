@@ -1,9 +1,9 @@
 package decide
 
 import (
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/draw"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -16,7 +16,7 @@ type Part struct {
 	Text    []byte        // of the span
 	Name    rewriter.Name // with its schema
 	Rules   []*rule.Rule
-	Facts   *facts.Table
+	Facts   *catalog.Table
 	columns []rule.Column // by rule
 	absent  []*rule.Rule  // of a statement to prepare: those whose columns the table does not have
 	view    bool          // it is a view that has none of the columns
@@ -30,7 +30,7 @@ type Filling struct {
 	Table  rewriter.Name // with its schema
 	Column rule.Column
 	Name   string // schema.table
-	Facts  *facts.Table
+	Facts  *catalog.Table
 }
 
 // filling returns the i-th column that the part fills.
@@ -39,12 +39,12 @@ func (p *Part) filling(i int) *Filling {
 }
 
 // Admission names the column, and what it is compared with.
-func (f *Filling) Admission() facts.Admission { return facts.AdmissionOf(f.Facts, f.Rule) }
+func (f *Filling) Admission() catalog.Admission { return catalog.AdmissionOf(f.Facts, f.Rule) }
 
 // expect says what is to be expected of the part's reply.
-func (p *Part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {
+func (p *Part) expect(plan *rewriter.Plan, foundRows bool) protocol.Expect {
 	first, ids := &plan.Columns[0], p.ids[0]
-	e := relay.Expect{
+	e := protocol.Expect{
 		Result: p.result, Form: formOf(plan), Rows: plan.Rows,
 		Generated: first.Generated, Explicit: first.Last, HasExplicit: first.HasLast,
 		Ignore: plan.Ignore, Unnamed: plan.Update && !plan.Assigned && !plan.OwnLastID, RowLastID: plan.RowLastID, FoundRows: foundRows, Returning: plan.Returning, Packet: p.Rules[0].Packet,
@@ -60,7 +60,7 @@ func (p *Part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {
 	e.Askable = plan.Plain && !p.columns[0].Text && (e.Generated > 0 || e.HasExplicit)
 	for i, ids := range others {
 		if k := len(p.ids) - len(others) + i; len(ids) > 0 {
-			a := relay.Assigned{Column: p.Rules[k].Column, Form: p.form(k)}
+			a := protocol.Assigned{Column: p.Rules[k].Column, Form: p.form(k)}
 			copy(a.First[:], ids[:p.Rules[k].IDs.Words(1)])
 			copy(a.Last[:], ids[len(ids)-p.Rules[k].IDs.Words(1):])
 			e.Others = append(e.Others, a)
@@ -72,22 +72,22 @@ func (p *Part) expect(plan *rewriter.Plan, foundRows bool) relay.Expect {
 // form says how the ids of the i-th column are written.
 func (p *Part) form(i int) rule.Form { return p.columns[i].Form(p.Rules[i].IDs) }
 
-func formOf(plan *rewriter.Plan) relay.Form {
+func formOf(plan *rewriter.Plan) protocol.Form {
 	switch {
 	case plan.NoLastID:
-		return relay.FormElsewhere
+		return protocol.FormElsewhere
 	case plan.Update && plan.OwnLastID:
-		return relay.FormOwnUpdate
+		return protocol.FormOwnUpdate
 	case plan.Update:
-		return relay.FormUpdate
+		return protocol.FormUpdate
 	case plan.Delayed:
-		return relay.FormDelayed
+		return protocol.FormDelayed
 	case plan.Ignore:
-		return relay.FormIgnore
+		return protocol.FormIgnore
 	case plan.Plain:
-		return relay.FormPlain
+		return protocol.FormPlain
 	}
-	return relay.FormInline
+	return protocol.FormInline
 }
 
 // mayOwe reports whether the value that LAST_INSERT_ID() has before the part

@@ -1,14 +1,14 @@
 package decide
 
 import (
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
 
 // preparation is a statement to prepare.
 type preparation struct {
 	noInserts
-	e *relay.Prepared // what is to be known of it; nil: nothing
+	e *protocol.Stmt // what is to be known of it; nil: nothing
 }
 
 // hasIDs reports whether the statement is prepared with parameters for ids.
@@ -29,4 +29,6 @@ func (p *preparation) Begin(s Carrier, _ *Command) error {
 	return nil
 }
 
-func (p *preparation) Watcher(*Command, []relay.Expect) relay.Watcher { return p.e.Watcher() }
+func (p *preparation) Watcher(*Command, []protocol.Expect) protocol.ReplyHandler {
+	return p.e.ReplyHandler()
+}

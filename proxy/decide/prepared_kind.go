@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -46,16 +46,16 @@ func (*filler) FollowsRules() bool { return true }
 func (*preparedQuery) FollowsRules() bool { return true }
 
 // FillerOf returns what is known of an INSERT that gets ids, nil for another statement.
-func FillerOf(e *relay.Prepared) *filler {
+func FillerOf(e *protocol.Stmt) *filler {
 	f, _ := e.Kind.(*filler)
 	return f
 }
 
 // Reshapes reports whether the table of an INSERT had another number of columns when it was prepared
 // before.
-func Reshapes(before, now *relay.Prepared) bool {
-	columns := func(e *relay.Prepared) int {
-		var table *facts.Table
+func Reshapes(before, now *protocol.Stmt) bool {
+	columns := func(e *protocol.Stmt) int {
+		var table *catalog.Table
 		switch k := e.Kind.(type) {
 		case *filler:
 			table = k.facts
@@ -72,7 +72,7 @@ func Reshapes(before, now *relay.Prepared) bool {
 
 // CountedOf returns what is known of an INSERT whose rows come from a query, nil for another
 // statement.
-func CountedOf(e *relay.Prepared) *preparedQuery {
+func CountedOf(e *protocol.Stmt) *preparedQuery {
 	q, _ := e.Kind.(*preparedQuery)
 	return q
 }
@@ -82,7 +82,7 @@ func CountedOf(e *relay.Prepared) *preparedQuery {
 type bare struct {
 	name  rewriter.Name
 	key   string
-	facts *facts.Table
+	facts *catalog.Table
 	rules []*rule.Rule
 }
 
@@ -92,7 +92,7 @@ type filler struct {
 	head    rewriter.Head
 	name    rewriter.Name
 	key     string // of the table
-	facts   *facts.Table
+	facts   *catalog.Table
 	rules   []*rule.Rule
 	absent  []*rule.Rule // whose columns the table does not have
 	columns []rule.Column

@@ -69,7 +69,7 @@ func (x executing) readsAlike(q *preparedQuery) error {
 	case x.Mode.Charset != q.charset && beyondASCII(q.Text):
 		return ErrReadElse("the character set")
 	}
-	differs, err := DiffersFrom(x.e.Own, string(q.Text), &x.now.State, true)
+	differs, err := DiffersFrom(x.e.Own, string(q.Text), &x.now.Vars, true)
 	if err == nil && differs != (asItWas{}) {
 		err = NeedReading{Own: x.e.Own, Text: q.Text}
 	}

@@ -3,7 +3,7 @@ package decide
 import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
@@ -34,8 +34,8 @@ func (cx *reading) readersFirst() bool {
 		if rewriter.MentionsDiagnostics(sql) {
 			piece, whole = len(heads), last
 		}
-		var p relay.Pending
-		if relay.Changes(&p, head, sql, true); p.Touch&(relay.TouchSettings|relay.TouchSchema) != 0 {
+		var p protocol.Pending
+		if protocol.Changes(&p, head, sql, true); p.Touch&(protocol.TouchSettings|protocol.TouchSchema) != 0 {
 			break
 		}
 	}
@@ -57,8 +57,8 @@ func (cx *reading) readersFirst() bool {
 
 // endsElsewhere reports whether a statement may end elsewhere by another setting of those
 // that are not known.
-func endsElsewhere(sql []byte, k relay.Known) bool {
+func endsElsewhere(sql []byte, k protocol.VarSet) bool {
 	doubts := rewriter.DoubtsOf(sql)
-	return doubts&rewriter.DoubtCharset != 0 && k&relay.KnowCharset == 0 ||
-		doubts&rewriter.DoubtBackslash != 0 && k&(relay.KnowQuotes|relay.KnowBackslash) != relay.KnowQuotes|relay.KnowBackslash
+	return doubts&rewriter.DoubtCharset != 0 && k&protocol.KnowCharset == 0 ||
+		doubts&rewriter.DoubtBackslash != 0 && k&(protocol.KnowQuotes|protocol.KnowBackslash) != protocol.KnowQuotes|protocol.KnowBackslash
 }

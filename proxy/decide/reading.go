@@ -1,16 +1,16 @@
 package decide
 
 import (
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 )
 
 // Decider decides on held statements. It does no I/O: what it does not know it
 // names, and it is asked again once that was learned.
 type Decider struct {
-	Tables *facts.Tables
-	Rules  func() relay.RuleBook
+	Tables *catalog.Tables
+	Rules  func() protocol.RuleBook
 	Second SecondReader // nil: none
 }
 
@@ -25,12 +25,12 @@ type SecondReader interface {
 // reading is what a text has said so far, while its statements are gone
 // through.
 type reading struct {
-	now    relay.Snapshot // what is known of the session
+	now    protocol.Snapshot // what is known of the session
 	st     *Statement
-	tables *facts.Tables
+	tables *catalog.Tables
 	second SecondReader // nil: none
 	Mode   rewriter.Mode
-	rules  relay.RuleBook
+	rules  protocol.RuleBook
 	schema []byte
 	known  bool // the schema is
 	// prepares: it is a statement to prepare. inner is its text where a PREPARE in SQL brings it.
@@ -48,7 +48,7 @@ type reading struct {
 const SmallText = 512 << 10
 
 // begin begins to read the command.
-func (d *Decider) begin(st *Statement, now relay.Snapshot) *reading {
+func (d *Decider) begin(st *Statement, now protocol.Snapshot) *reading {
 	cx := &st.at
 	*cx = reading{st: st, now: now, tables: d.Tables, second: d.Second, rules: d.Rules()}
 	cx.restart()
@@ -59,7 +59,7 @@ func (d *Decider) begin(st *Statement, now relay.Snapshot) *reading {
 func (cx *reading) restart() {
 	cx.Mode, cx.prepares, cx.inner = cx.now.Mode, cx.st.Prepares(), nil
 	cx.Mode.MultiStatements = cx.st.Multi
-	cx.schema, cx.known = cx.now.Schema, cx.now.Known&relay.KnowSchema != 0
+	cx.schema, cx.known = cx.now.Schema, cx.now.Known&protocol.KnowSchema != 0
 	cx.settings, cx.barrier, cx.open = false, false, false
 }
 
@@ -103,7 +103,7 @@ type inserting struct {
 // executing decides on the execution of a prepared statement, or on long data of one.
 type executing struct {
 	*reading
-	e *relay.Prepared // nil: nothing is known of it
+	e *protocol.Stmt // nil: nothing is known of it
 }
 
 // naming decides on a PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE in SQL.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -22,7 +22,7 @@ func (cx *reading) unfilled(p *Part, form string) error {
 		if !rule.Forward {
 			return clienterr.Unsupported(rule, p.Name, form)
 		}
-		why, ask := storesZero(&cx.now.State, p.columns[i], p.head, p.Text)
+		why, ask := storesZero(&cx.now.Vars, p.columns[i], p.head, p.Text)
 		if ask {
 			return NeedProbe{}
 		}
@@ -138,7 +138,7 @@ func hiddenForm(k rewriter.Kind) string {
 // returns "" when it cannot: the column has a default, or the server refuses
 // the statement (1364). ask is true when that depends on a sql_mode that is not
 // known.
-func storesZero(s *relay.State, c rule.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
+func storesZero(s *protocol.Vars, c rule.Column, head rewriter.Head, sql []byte) (why string, ask bool) {
 	if c.Default || c.AutoIncrement {
 		return "", false
 	}
@@ -146,7 +146,7 @@ func storesZero(s *relay.State, c rule.Column, head rewriter.Head, sql []byte) (
 	switch {
 	case why != "":
 		return why, false
-	case s.Known&relay.KnowStrict == 0:
+	case s.Known&protocol.KnowStrict == 0:
 		return "", true
 	case !s.Strict:
 		return "sql_mode is not strict", false

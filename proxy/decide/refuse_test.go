@@ -3,7 +3,7 @@ package decide
 import (
 	"testing"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -12,11 +12,11 @@ import (
 // servers do so is shown in integration.
 func TestStoresZero(t *testing.T) {
 	bare := rule.Column{Name: "id"}
-	strict, loose, unknown := relay.State{Known: relay.KnowAll, Strict: true}, relay.State{Known: relay.KnowAll}, relay.State{Known: relay.KnowAll &^ relay.KnowStrict, Strict: true}
+	strict, loose, unknown := protocol.Vars{Known: protocol.KnowAll, Strict: true}, protocol.Vars{Known: protocol.KnowAll}, protocol.Vars{Known: protocol.KnowAll &^ protocol.KnowStrict, Strict: true}
 	tests := []struct {
 		name   string
 		column rule.Column
-		state  relay.State
+		state  protocol.Vars
 		sql    string
 		why    bool
 		ask    bool

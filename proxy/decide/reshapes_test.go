@@ -3,20 +3,20 @@ package decide
 import (
 	"testing"
 
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 	"idproxy/rule"
 )
 
 // TestReshapes: the columns of a table count, whether the INSERT gets ids or not.
 func TestReshapes(t *testing.T) {
-	table := func(columns int) *facts.Table {
-		return &facts.Table{Table: &rule.Table{Columns: make([]rule.Column, columns)}}
+	table := func(columns int) *catalog.Table {
+		return &catalog.Table{Table: &rule.Table{Columns: make([]rule.Column, columns)}}
 	}
-	filled := func(columns int) *relay.Prepared { return &relay.Prepared{Kind: &filler{facts: table(columns)}} }
-	goes := func(columns int) *relay.Prepared { return &relay.Prepared{Kind: &bare{facts: table(columns)}} }
+	filled := func(columns int) *protocol.Stmt { return &protocol.Stmt{Kind: &filler{facts: table(columns)}} }
+	goes := func(columns int) *protocol.Stmt { return &protocol.Stmt{Kind: &bare{facts: table(columns)}} }
 	for name, tt := range map[string]struct {
-		before, now *relay.Prepared
+		before, now *protocol.Stmt
 		want        bool
 	}{
 		"the same":                 {filled(2), filled(2), false},

@@ -1,8 +1,8 @@
 package decide
 
 import (
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/catalog"
+	"idproxy/proxy/protocol"
 )
 
 // decideQuery decides on an INSERT whose rows come from a query.
@@ -40,7 +40,7 @@ func (x inserting) countable() error {
 		return NeedQuiet{}
 	case x.now.OneShot:
 		return x.unfilled(x.p, "INSERT ... SELECT right behind SET TRANSACTION, which the count of its rows would use up")
-	case x.now.Known&relay.KnowNumbers == 0:
+	case x.now.Known&protocol.KnowNumbers == 0:
 		return NeedProbe{}
 	case x.now.MayBegin() && !x.st.Selection.Sound:
 		return NeedSound{Part: x.p}
@@ -53,9 +53,9 @@ func (x inserting) countable() error {
 func (x inserting) idsBeside() (bool, error) {
 	can, must := x.plan.CanBeside()
 	engine := x.p.Facts.Engine()
-	takesBack := engine == facts.EngineTransactional
+	takesBack := engine == catalog.EngineTransactional
 	switch {
-	case can && engine == facts.EngineUnknown:
+	case can && engine == catalog.EngineUnknown:
 		return false, x.p.lacksEngine()
 	case must && !takesBack:
 		return false, x.unfilled(x.p, "INSERT ... SELECT with ON DUPLICATE KEY UPDATE that may read columns of the query's tables, on a table whose engine cannot take rows back")
@@ -65,7 +65,7 @@ func (x inserting) idsBeside() (bool, error) {
 		return false, nil
 	case x.st.Selection.Exact == exactUnknown:
 		return false, NeedExact{Part: x.p, Plan: x.plan}
-	case x.plan.CanBesideOrdered() && engine == facts.EngineUnknown:
+	case x.plan.CanBesideOrdered() && engine == catalog.EngineUnknown:
 		return false, x.p.lacksEngine()
 	case x.plan.CanBesideOrdered() && takesBack:
 		return true, nil

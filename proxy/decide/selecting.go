@@ -8,10 +8,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -51,7 +50,7 @@ type selecting struct {
 	beside    bool // ids stand beside the values
 }
 
-func (x *selecting) Draw(s Carrier) (expected []relay.Expect, at int, err error) {
+func (x *selecting) Draw(s Carrier) (expected []protocol.Expect, at int, err error) {
 	p, plan := &x.Parts[0], &x.plans[0]
 	if x.selection.Tries == 0 { // those of a try that failed are still there
 		p.askAgain()
@@ -61,11 +60,11 @@ func (x *selecting) Draw(s Carrier) (expected []relay.Expect, at int, err error)
 	}
 	e := p.expect(plan, s.Conversation().Has(mysql.CLIENT_FOUND_ROWS))
 	e.Selects(plan, &x.selection.numbers.Columns[0])
-	return []relay.Expect{e}, 0, nil
+	return []protocol.Expect{e}, 0, nil
 }
 
 // StoredSQL asks for the least id of the rows that is in the table.
-func (x *selecting) StoredSQL(e *relay.Expect, table, id []byte) string {
+func (x *selecting) StoredSQL(e *protocol.Expect, table, id []byte) string {
 	n := &x.selection.numbers.Columns[0]
 	if len(n.Runs) < 2 {
 		return storedAmong(e, &x.Parts[0], table, id, string(appendBetween(nil, id, e.First, e.Last)))
@@ -194,12 +193,12 @@ func (x *selecting) tookBack(s Carrier) (bool, error) {
 	if err := FindEngine(s.Asker(), p.Name, p.Facts); err != nil {
 		return false, err
 	}
-	return p.Facts.Engine() == facts.EngineTransactional, nil
+	return p.Facts.Engine() == catalog.EngineTransactional, nil
 }
 
 // FindEngine asks whether the table's engine takes the rows of a statement back
 // that fails in the middle.
-func FindEngine(a *ask.Asker, t rewriter.Name, f *facts.Table) error {
+func FindEngine(a *catalog.Asker, t rewriter.Name, f *catalog.Table) error {
 	engine, err := a.Engine(t)
 	if err == nil {
 		f.LearnEngine(engine)
@@ -224,7 +223,7 @@ func ExecutionOf(x *wire.Execute, caps uint64, id uint32, parameters []wire.Para
 // selectingExecution is the execution of a prepared INSERT whose rows come from a query.
 type selectingExecution struct {
 	selecting
-	e       *relay.Prepared
+	e       *protocol.Stmt
 	one     *wire.Execute // the client's packet
 	text    []byte        // of what the client prepared
 	running uint32        // the statement that is executed in its place
@@ -245,7 +244,7 @@ func (x *selectingExecution) Write(s Carrier, st *Command) (payload []byte, made
 }
 
 func (x *selectingExecution) Begin(Carrier, *Command) error {
-	x.e.Long = relay.LongData{}
+	x.e.Long = protocol.LongData{}
 	return nil
 }
 

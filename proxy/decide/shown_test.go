@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rule"
 )
 
@@ -22,14 +22,14 @@ func TestUnedited(t *testing.T) {
 		{text: "INSERT INTO", rule: any, want: CauseInvalid},
 		{text: "PREPARE s FROM 'INSERT INTO'", rule: any, want: CauseInvalid},
 		{text: "PREPARE s", rule: any, want: CauseInvalid},
-		{text: "INSERT INTO orders (a) VALUES (1)", rule: any, setup: func(x *deciding) { x.is(func(s *relay.State) { s.Schema = []byte{} }) }, want: CauseNoSchema},
+		{text: "INSERT INTO orders (a) VALUES (1)", rule: any, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Schema = []byte{} }) }, want: CauseNoSchema},
 		{text: "INSERT INTO gone (a) VALUES (1)", rule: any, want: CauseNoTable},
-		{text: "INSERT INTO orders (a) VALUES (1)", rule: any, setup: func(x *deciding) { x.is(func(s *relay.State) { s.MakeTemporary("shop\x00orders") }) }, want: CauseTemporary},
+		{text: "INSERT INTO orders (a) VALUES (1)", rule: any, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.MakeTemporary("shop\x00orders") }) }, want: CauseTemporary},
 		{text: "INSERT INTO log_a (a) VALUES (1)", rule: any, want: CauseMisfit},
 		{text: "BEGIN NOT ATOMIC INSERT INTO log_a (a) VALUES (1); END", rule: any, want: CauseMisfit},
 		{text: "INSERT INTO /*!50000 other */ (a) VALUES (1)", rule: exact, want: CauseUnread},
 		{text: "EXECUTE s USING @a /*!80000 ,@b */ [", rule: exact, want: CauseUnread},
-		{text: "PREPARE s FROM CONCAT('INSERT INTO ', SLEEP(1))", rule: any, setup: func(x *deciding) { x.is(func(s *relay.State) { s.Mode.MariaDB = true }) }, want: CauseUnseen},
+		{text: "PREPARE s FROM CONCAT('INSERT INTO ', SLEEP(1))", rule: any, setup: func(x *deciding) { x.is(func(s *protocol.Vars) { s.Mode.MariaDB = true }) }, want: CauseUnseen},
 	} {
 		x := newDeciding(tt.rule)
 		if tt.setup != nil {

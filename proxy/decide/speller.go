@@ -1,13 +1,13 @@
 package decide
 
 import (
-	"idproxy/proxy/facts"
+	"idproxy/proxy/catalog"
 	"idproxy/rewriter"
 )
 
 // speller knows names in the character set of a text that is decided on.
 type speller struct {
-	names   *facts.Names
+	names   *catalog.Spellings
 	charset string
 	known   bool // the character set is
 	barrier bool // statements in front may change it
@@ -15,9 +15,9 @@ type speller struct {
 
 // Spell implements rewriter.Speller; a name that is to be asked for is a need.
 func (s *speller) Spell(name string) (string, error) {
-	n := facts.Spelling{Name: name, Charset: s.charset, Back: true}
+	n := catalog.Spelling{Name: name, Charset: s.charset, Back: true}
 	switch {
-	case s.known && facts.IsUTF8(s.charset):
+	case s.known && catalog.IsUTF8(s.charset):
 		return name, nil
 	case s.barrier:
 		return "", errCut
@@ -28,7 +28,7 @@ func (s *speller) Spell(name string) (string, error) {
 	switch {
 	case !ok:
 		return "", NeedName{Name: n}
-	case written == facts.Unreadable:
+	case written == catalog.Unreadable:
 		return "", &rewriter.Unsupported{Form: "column " + name + ", which the session's character set does not have"}
 	}
 	return written, nil

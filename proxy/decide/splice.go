@@ -9,7 +9,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -25,15 +25,15 @@ func (x *execution) Write(s Carrier, st *Command) (payload []byte, made bool, er
 }
 
 func (x *execution) Begin(Carrier, *Command) error {
-	x.e.Long = relay.LongData{}
+	x.e.Long = protocol.LongData{}
 	return nil
 }
 
-func (x *execution) Watcher(st *Command, expected []relay.Expect) relay.Watcher {
+func (x *execution) Watcher(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
 	if x.units != nil {
 		x.units.Expects(expected, &x.plans[0])
 	}
-	st.reply = relay.NewInsertReply(expected, st.Seq)
+	st.reply = protocol.NewInsertReply(expected, st.Seq)
 	st.reply.Units = x.units
 	return st.reply
 }
@@ -80,7 +80,7 @@ func (x *execution) splice(st *Command, caps uint64) ([]byte, error) {
 // splicer puts ids among the values of an execution.
 type splicer struct {
 	x    *execution
-	e    *relay.Prepared
+	e    *protocol.Stmt
 	ids  [][]uint64 // by column
 	used [rewriter.MaxColumns]int
 	dst  []byte

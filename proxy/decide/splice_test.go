@@ -11,7 +11,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -32,7 +32,7 @@ var spliceTexts = []string{
 }
 
 // preparedText prepares one of spliceTexts, for a session that executes in bulk or not.
-func preparedText(t testing.TB, n int, bulk bool) *relay.Prepared {
+func preparedText(t testing.TB, n int, bulk bool) *protocol.Stmt {
 	t.Helper()
 	rules := []*rule.Rule{{Schema: "shop", Table: "t", Column: "id", Source: "s"}, {Schema: "shop", Table: "t", Column: "id2", Source: "s"}}
 	whole := rule.Column{Max: 1<<63 - 1}
@@ -54,7 +54,7 @@ func preparedText(t testing.TB, n int, bulk bool) *relay.Prepared {
 }
 
 // heldExecution is an execution of e that is decided on.
-func heldExecution(e *relay.Prepared, payload []byte) *Statement {
+func heldExecution(e *protocol.Stmt, payload []byte) *Statement {
 	st := &Statement{Command: Command{whole: payload, Prefix: payload[:1], Text: payload[1:]}}
 	st.End, st.Filled.plans = len(payload)-1, make([]rewriter.Plan, 1)
 	st.Execution.filled, st.Execution.e = &st.Filled, e
@@ -63,15 +63,15 @@ func heldExecution(e *relay.Prepared, payload []byte) *Statement {
 
 // splicing splices an execution of e, with ids from 7<<32 on in the first column and 8<<32 in the
 // second. The error is what the client would get.
-func splicing(t testing.TB, e *relay.Prepared, payload []byte, caps uint64) (st *Statement, out []byte, err error) {
+func splicing(t testing.TB, e *protocol.Stmt, payload []byte, caps uint64) (st *Statement, out []byte, err error) {
 	t.Helper()
 	st = heldExecution(e, payload)
 	var found Findings
-	if err := st.Execution.read(&st.Command, &relay.Snapshot{Caps: caps}, &found); err != nil {
+	if err := st.Execution.read(&st.Command, &protocol.Snapshot{Caps: caps}, &found); err != nil {
 		return st, nil, err
 	}
-	found.Note(&relay.Conversation{})
-	if err := st.Execution.judge(&relay.State{Known: relay.KnowAll}, &Part{}); err != nil {
+	found.Note(&protocol.Conn{})
+	if err := st.Execution.judge(&protocol.Vars{Known: protocol.KnowAll}, &Part{}); err != nil {
 		return st, nil, err
 	}
 	plan := &st.Filled.plans[0]
@@ -205,10 +205,10 @@ func TestSpliceDefaultOfEveryType(t *testing.T) {
 		e := preparedText(t, 2, true)
 		st := heldExecution(e, []byte("\xfa\x01\x00\x00\x00\x80\x00"+string(typed(uint16(kind), typeNull))+"\x02\x01"))
 		st.Filled.Parts = []Part{{ids: make([][]uint64, 2)}}
-		if err := st.Execution.read(&st.Command, &relay.Snapshot{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
+		if err := st.Execution.read(&st.Command, &protocol.Snapshot{Caps: wire.MariaDBStmtBulkOperations}, &Findings{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Execution.judge(&relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}, &Part{}); err != nil {
+		if err := st.Execution.judge(&protocol.Vars{Known: protocol.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}, &Part{}); err != nil {
 			t.Fatal(err)
 		}
 		st.Filled.Parts[0].ids[1] = []uint64{7}
@@ -358,7 +358,7 @@ func FuzzBulk(f *testing.F) {
 		if len(payload) == 0 {
 			return
 		}
-		payload[0] = relay.ComBulkExecute
+		payload[0] = protocol.ComBulkExecute
 		e := preparedText(t, int(text)%len(spliceTexts), true)
 		st, out, err := splicing(t, e, bytes.Clone(payload), 0)
 		if err != nil {
@@ -403,7 +403,7 @@ func checkBound(t *testing.T, value rewriter.Value, own, v given, ids []uint64, 
 	t.Helper()
 	number := func(g given) (rewriter.Value, bool) {
 		p := wire.Parameter{Type: g.kind, Null: g.indicator == wire.IndicatorNull, Value: g.value}
-		return idOf(&p, rule.Column{Max: 1<<63 - 1}, &relay.State{Known: relay.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}, true)
+		return idOf(&p, rule.Column{Max: 1<<63 - 1}, &protocol.Vars{Known: protocol.KnowAll, Mode: rewriter.Mode{NoAutoValueOnZero: true}}, true)
 	}
 	got, _ := number(v)
 	if value.Generate {
@@ -435,7 +435,7 @@ func TestJudgeStrict(t *testing.T) {
 		e := preparedText(t, tt.text, false)
 		x := &execution{e: e, rows: 1}
 		x.One.Parameters = []wire.Parameter{{Type: tt.kind, Value: []byte("\x02x0")}, {Type: tt.kind, Value: []byte("\x02x0")}}
-		if err := x.judge(&relay.State{Known: relay.KnowAll, Strict: true}, &Part{}); err != nil {
+		if err := x.judge(&protocol.Vars{Known: protocol.KnowAll, Strict: true}, &Part{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := x.values[0].Generate; got != tt.want {

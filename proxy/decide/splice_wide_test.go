@@ -8,7 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -23,7 +23,7 @@ var wideTexts = []string{
 }
 
 // preparedWide prepares one of wideTexts, for a column of text or of bytes.
-func preparedWide(t testing.TB, text int, bytes, bulk bool) *relay.Prepared {
+func preparedWide(t testing.TB, text int, bytes, bulk bool) *protocol.Stmt {
 	t.Helper()
 	column := rule.Column{Name: "pid", Text: true, Length: 36}
 	if bytes {
@@ -52,13 +52,13 @@ func wideValue(f *filler, column uint8, n int) []byte {
 }
 
 // spliceWide is splicing for such statements.
-func spliceWide(t testing.TB, e *relay.Prepared, payload []byte) (st *Statement, out []byte, err error) {
+func spliceWide(t testing.TB, e *protocol.Stmt, payload []byte) (st *Statement, out []byte, err error) {
 	t.Helper()
 	st = heldExecution(e, payload)
-	if err := st.Execution.read(&st.Command, &relay.Snapshot{}, &Findings{}); err != nil {
+	if err := st.Execution.read(&st.Command, &protocol.Snapshot{}, &Findings{}); err != nil {
 		return st, nil, err
 	}
-	if err := st.Execution.judge(&relay.State{Known: relay.KnowAll}, &Part{}); err != nil {
+	if err := st.Execution.judge(&protocol.Vars{Known: protocol.KnowAll}, &Part{}); err != nil {
 		return st, nil, err
 	}
 	FillerOf(e).Plan.Bind(&st.Filled.plans[0], st.Execution.values, st.Execution.rows, FillerOf(e).columns)
@@ -139,7 +139,7 @@ func FuzzWideBulk(f *testing.F) {
 		if len(payload) == 0 {
 			return
 		}
-		payload[0] = relay.ComBulkExecute
+		payload[0] = protocol.ComBulkExecute
 		e := preparedWide(t, int(text)%len(wideTexts), columnOfBytes, true)
 		st, out, err := spliceWide(t, e, bytes.Clone(payload))
 		if err != nil {

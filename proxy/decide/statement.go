@@ -5,9 +5,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/draw"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -24,7 +24,7 @@ type Statement struct {
 type answers struct {
 	// denied is what the server answered instead of describing tables, to this session
 	// and for this statement, by their keys: another user may be told more.
-	denied      map[string]*facts.Table
+	denied      map[string]*catalog.Table
 	Asked       *draw.Asked      // what SET insert_id asks its first statement for; nil: nothing
 	Values      []rewriter.Value // of the expressions for ids in its first statement
 	Source      *InnerText       // the text that a PREPARE or EXECUTE IMMEDIATE was asked for
@@ -38,9 +38,9 @@ type answers struct {
 }
 
 // Deny notes that the server did not describe a table, or not all of it.
-func (a *answers) Deny(key string, f *facts.Table) {
+func (a *answers) Deny(key string, f *catalog.Table) {
 	if a.denied == nil {
-		a.denied = map[string]*facts.Table{}
+		a.denied = map[string]*catalog.Table{}
 	}
 	a.denied[key] = f
 }
@@ -52,7 +52,7 @@ func (a *answers) more() {
 }
 
 // Read takes a held command, one whole packet.
-func (st *Statement) Read(command []byte, as relay.Arrival) {
+func (st *Statement) Read(command []byte, as protocol.Arrival) {
 	payload := wire.Join(command)
 	at := 1
 	if payload[0] == mysql.COM_QUERY {
@@ -100,7 +100,7 @@ func (st *Statement) Forget() {
 // decision is what is to be done with the next piece of a command. Its memory is used again.
 type decision struct {
 	Order    Order
-	Prepared *relay.Prepared   // the statement that is executed or prepared, if anything is known of that
+	Prepared *protocol.Stmt    // the statement that is executed or prepared, if anything is known of that
 	Dynamic  *rewriter.Dynamic // the PREPARE, EXECUTE or the like in SQL that the piece is
 	Found    Findings
 
@@ -148,7 +148,7 @@ func (st *Statement) LeavesInsertID() bool {
 
 // knownNames says which names outlines may show: those of rules, and of tables that the server has
 // described.
-func knownNames(t *facts.Tables, rules relay.RuleBook) func([]byte) bool {
+func knownNames(t *catalog.Tables, rules protocol.RuleBook) func([]byte) bool {
 	return func(name []byte) bool { return rules.Names(name) || t.Knows(name) }
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -17,7 +17,7 @@ func TestStoredSQL(t *testing.T) {
 		Rules:   []*rule.Rule{{Column: "id"}},
 		columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}},
 	}
-	e := relay.Expect{Generated: 2, First: 77, Last: 78, Explicit: 1<<64 - 5, HasExplicit: true}
+	e := protocol.Expect{Generated: 2, First: 77, Last: 78, Explicit: 1<<64 - 5, HasExplicit: true}
 	want := "SELECT COALESCE(MIN(CASE WHEN `id` BETWEEN 77 AND 78 THEN `id` END),MIN(`id`)) FROM `shop`.`or``ders` WHERE `id` BETWEEN 77 AND 78 OR `id`=-5"
 	if got := storedSQL(&e, &p, []byte("`shop`.`or``ders`"), []byte("`id`")); got != want {
 		t.Errorf("%s; want %s", got, want)
@@ -66,7 +66,7 @@ func TestStoredSQLOfMany(t *testing.T) {
 		}
 		ids[0]-- // no even distances
 		p := Part{Rules: []*rule.Rule{{Column: "id"}}, columns: []rule.Column{{Name: "id", Max: 1<<63 - 1}}, ids: [][]uint64{ids}}
-		e := relay.Expect{Generated: len(ids), First: ids[0], Last: ids[len(ids)-1], Explicit: 7, HasExplicit: true}
+		e := protocol.Expect{Generated: len(ids), First: ids[0], Last: ids[len(ids)-1], Explicit: 7, HasExplicit: true}
 		sql := storedSQL(&e, &p, []byte("`t`"), []byte("`id`"))
 		if len(sql) > 4<<20-1 {
 			t.Errorf("%s: a question of %d bytes", tt.name, len(sql))

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -46,7 +46,7 @@ func (cx *reading) rulesOf(t rewriter.Name) (rewriter.Name, []*rule.Rule, error)
 		return name, nil, nil
 	case cx.barrier: // what is known of the table may not be true any more
 		return name, nil, errCut
-	case cx.tables.Fold() == facts.FoldUnknown:
+	case cx.tables.Fold() == catalog.FoldUnknown:
 		return name, nil, NeedProbe{}
 	}
 	cx.st.Key = cx.tables.AppendKey(cx.st.Key[:0], name.Schema, name.Table)
@@ -68,7 +68,7 @@ func (cx *reading) rest() (bool, error) {
 	}
 	cx.st.Found.unedited(CauseTemporary)
 	if cx.prepares {
-		cx.st.Prepared = &relay.Prepared{Kind: shadow(cx.st.Key)}
+		cx.st.Prepared = &protocol.Stmt{Kind: shadow(cx.st.Key)}
 	}
 	return true, nil
 }
@@ -134,7 +134,7 @@ func (cx *reading) facts(p *Part, rules []*rule.Rule) error {
 		cx.st.Found.LeftAlone++
 		cx.st.Found.Unedited = append(cx.st.Found.Unedited, Unedited{CauseMisfit, rules[0], rules[0].Unfit(f.Table)})
 		if p.absent != nil {
-			cx.st.Prepared = &relay.Prepared{Kind: &bare{name: relay.CloneName(p.Name), key: string(cx.st.Key), facts: f, rules: p.absent}}
+			cx.st.Prepared = &protocol.Stmt{Kind: &bare{name: protocol.CloneName(p.Name), key: string(cx.st.Key), facts: f, rules: p.absent}}
 		}
 	}
 	return nil
@@ -149,7 +149,7 @@ func (cx *reading) needTable(p *Part) error {
 // table may be another one at an execution.
 func (cx *reading) leaveStale() {
 	if cx.prepares {
-		cx.st.Prepared = &relay.Prepared{Kind: stale{}}
+		cx.st.Prepared = &protocol.Stmt{Kind: stale{}}
 	}
 }
 
@@ -211,7 +211,7 @@ func gained(t *rule.Table, rules []*rule.Rule) bool {
 }
 
 // tableOf returns what is known of a table, nil when nothing is.
-func (cx *reading) tableOf(key []byte) *facts.Table {
+func (cx *reading) tableOf(key []byte) *catalog.Table {
 	if f := cx.st.denied[string(key)]; f != nil {
 		return f
 	}
@@ -220,7 +220,7 @@ func (cx *reading) tableOf(key []byte) *facts.Table {
 
 // sameColumns reports whether the statement's ids go into a table that was
 // described anew as they did at the PREPARE.
-func sameColumns(now *facts.Table, f *filler) bool {
+func sameColumns(now *catalog.Table, f *filler) bool {
 	if now.View != f.facts.View || now.Table == nil || counting(now.Table) != counting(f.facts.Table) || gained(now.Table, f.absent) {
 		return false
 	}

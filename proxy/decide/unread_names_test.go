@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -29,7 +29,7 @@ func TestNamesPass(t *testing.T) {
 			if strings.Contains(tt.text, "filled") {
 				x.named(t, "PREPARE filled FROM 'INSERT INTO orders (a) VALUES (1)'")
 			}
-			x.is(func(s *relay.State) { s.Known &^= relay.KnowQuotes })
+			x.is(func(s *protocol.Vars) { s.Known &^= protocol.KnowQuotes })
 			if got := x.on(mysql.COM_QUERY, tt.text, true); got != tt.want {
 				t.Fatalf("%s (%v), want %s", got, x.last, tt.want)
 			}

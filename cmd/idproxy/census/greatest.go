@@ -12,7 +12,7 @@ import (
 	"idproxy/cmd/idproxy/upstream"
 	"idproxy/idsource/segment"
 	"idproxy/proxy"
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -175,10 +175,10 @@ func (a *asker) renamed(tables []filledTable) (keys []string) {
 // it is filled from none.
 func (a *asker) behind(ctx context.Context, c *filledColumn) (ok bool, err error) {
 	of := rewriter.Name{Schema: []byte(c.schema), Table: []byte(c.table)}
-	base, column, err := ask.BaseColumn(of, c.column.Name, func(t rewriter.Name) ([]byte, error) {
+	base, column, err := catalog.BaseColumn(of, c.column.Name, func(t rewriter.Name) ([]byte, error) {
 		return a.u.Definition(ctx, string(t.Schema), string(t.Table))
 	})
-	if errors.Is(err, ask.ErrNoBase) || upstream.IsGone(err) {
+	if errors.Is(err, catalog.ErrNoBase) || upstream.IsGone(err) {
 		return false, nil
 	}
 	c.schema, c.table, c.column.Name = string(base.Schema), string(base.Table), column

@@ -10,7 +10,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource/segment"
 	"idproxy/idsource/snowflake"
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -96,10 +96,10 @@ func (t *tableCheck) findBase(ctx context.Context, source *config.Source) error 
 	if source.Segment == nil || !segment.IsTemplate(source.Segment.Key) {
 		return nil
 	}
-	base, _, err := ask.BaseColumn(t.base, t.rule.Column, func(n rewriter.Name) ([]byte, error) {
+	base, _, err := catalog.BaseColumn(t.base, t.rule.Column, func(n rewriter.Name) ([]byte, error) {
 		return t.Definition(ctx, string(n.Schema), string(n.Table))
 	})
-	if errors.Is(err, ask.ErrNoBase) {
+	if errors.Is(err, catalog.ErrNoBase) {
 		base, err = rewriter.Name{}, nil
 	}
 	t.base = base

@@ -6,11 +6,10 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/draw"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -18,17 +17,17 @@ import (
 // carrier carries orders out as far as to write what would be sent. It implements decide.Carrier.
 type carrier struct{ *session }
 
-func (s carrier) Conversation() *relay.Conversation { return &s.conversation }
-func (s carrier) Context() context.Context          { return s.ctx }
-func (s carrier) Asker() *ask.Asker                 { return s.asker }
-func (s carrier) Drew(*rule.Rule, int)              {}
-func (s carrier) Filled()                           {}
-func (s carrier) ReadAsNow() error                  { return nil }
-func (s carrier) Prepares(*relay.Prepared)          {}
-func (s carrier) Told(err error) *mysql.MyError     { return clienterr.From(err) }
+func (s carrier) Conversation() *protocol.Conn  { return &s.conversation }
+func (s carrier) Context() context.Context      { return s.ctx }
+func (s carrier) Asker() *catalog.Asker         { return s.asker }
+func (s carrier) Drew(*rule.Rule, int)          {}
+func (s carrier) Filled()                       {}
+func (s carrier) ReadAsNow() error              { return nil }
+func (s carrier) Prepares(*protocol.Stmt)       {}
+func (s carrier) Told(err error) *mysql.MyError { return clienterr.From(err) }
 
 // IDsOf returns made-up ids. What the column holds does not bound them.
-func (s carrier) IDsOf(r *rule.Rule, _ rule.Column, t rewriter.Name, f *facts.Table) (draw.Column, error) {
+func (s carrier) IDsOf(r *rule.Rule, _ rule.Column, t rewriter.Name, f *catalog.Table) (draw.Column, error) {
 	table, err := f.Series(r.Column, t)
 	if err != nil {
 		return draw.Column{}, clienterr.OutOfIDs(r, err)

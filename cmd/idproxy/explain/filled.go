@@ -2,7 +2,7 @@ package explain
 
 import (
 	"idproxy/proxy/decide"
-	"idproxy/proxy/infile"
+	"idproxy/proxy/loaddata"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -174,7 +174,7 @@ func (s teller) tellPrepared() {
 // tellLoad tells of a LOAD DATA whose file gets ids.
 func (s teller) tellLoad(load *decide.Loading) {
 	for k, r := range load.Asked().Rules {
-		if at := load.Format.Columns[k].Field; at == infile.Absent {
+		if at := load.Format.Columns[k].Field; at == loaddata.Absent {
 			s.out.note("rule %s: an id from source %s goes in front of each line of the file as it passes", r, r.Source)
 		} else {
 			s.out.note("rule %s: NULL or 0 in field %d of a line becomes an id from source %s as the file passes", r, at+1, r.Source)

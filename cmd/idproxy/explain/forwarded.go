@@ -95,7 +95,7 @@ func (s teller) unruled() string {
 	head := s.head()
 	switch {
 	case writes(head):
-		if len(head.Target.Schema) == 0 && len(s.conversation.State().Schema) == 0 && s.rules.MayMatch(head.Target.Table, s.settings.Folds) {
+		if len(head.Target.Schema) == 0 && len(s.conversation.Vars().Schema) == 0 && s.rules.MayMatch(head.Target.Table, s.settings.Folds) {
 			return "without a default schema the server refuses it; --schema sets one"
 		}
 		return "no rule for table " + string(head.Target.Table)

@@ -8,9 +8,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/mysql"
 
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/facts"
 	"idproxy/rewriter"
 	"idproxy/rule"
 )
@@ -48,7 +47,7 @@ func (s learner) learn(n decide.Need) error {
 		return s.learnEngine(n)
 	case decide.NeedAsked:
 		s.out.note("a statement in front may have set insert_id, whose ids go first: the server is asked; here it has not")
-		c.LearnAsked(c.State().Age)
+		c.LearnAsked(c.Vars().Age)
 	case decide.NeedSound:
 		st.Selection.Sound = true
 	case decide.NeedExact:
@@ -63,7 +62,7 @@ func (s learner) learn(n decide.Need) error {
 
 // probe learns the settings that the session began with, and keeps its schema.
 func (s learner) probe() {
-	now := s.conversation.State()
+	now := s.conversation.Vars()
 	settings := s.settings
 	settings.Schema = now.Schema
 	s.conversation.LearnProbe(&settings, now.Age)
@@ -82,13 +81,13 @@ func (s learner) describe(t rewriter.Name, key string) error {
 				s.out.note("rule %s is a wildcard: it is taken for granted that the table has a column %s of the right type; --online asks", r, r.Column)
 			}
 		}
-		tables.Put(key, &facts.Table{Name: facts.TableName(t), At: time.Now(), Changes: tables.Count()})
+		tables.Put(key, &catalog.Table{Name: catalog.TableName(t), At: time.Now(), Changes: tables.Count()})
 		return nil
 	}
-	f, err := s.asker.Table(ask.About{
+	f, err := s.asker.Table(catalog.About{
 		Name: t, Rules: rules, Changes: tables.Count(),
 		EachTable:  func(r *rule.Rule) bool { return s.each[r.Source] },
-		Before:     func() *facts.Table { return tables.Get([]byte(key)) },
+		Before:     func() *catalog.Table { return tables.Get([]byte(key)) },
 		Definition: func(schema, table string) ([]byte, error) { return s.server.Definition(s.ctx, schema, table) },
 	})
 	switch {
@@ -148,7 +147,7 @@ func (s learner) learnCharset() (err error) {
 // choose gives the account's connection the default schema of the session, where there is one that
 // it may choose.
 func (s learner) choose() bool {
-	schema := s.conversation.State().Schema
+	schema := s.conversation.Vars().Schema
 	return len(schema) > 0 && s.account.Use(string(schema)) == nil
 }
 
@@ -156,7 +155,7 @@ func (s learner) learnEngine(n decide.NeedEngine) error {
 	if s.asker != nil {
 		return decide.FindEngine(s.asker, n.Table, n.Facts)
 	}
-	n.Facts.LearnEngine(facts.EngineTransactional)
+	n.Facts.LearnEngine(catalog.EngineTransactional)
 	return nil
 }
 
@@ -168,7 +167,7 @@ func (s learner) learnExact(n decide.NeedExact) error {
 	if s.asker == nil || !s.choose() {
 		return nil
 	}
-	kept, err := ask.IsExact(s.asker, n.Plan, n.Part.Text)
+	kept, err := catalog.IsExact(s.asker, n.Plan, n.Part.Text)
 	if _, refused := errors.AsType[*mysql.MyError](err); refused {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 	"idproxy/proxy/clienterr"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 )
@@ -42,7 +42,7 @@ func (s *session) asks(text []byte, span rewriter.Span) bool {
 // of its statements.
 func (s *session) play(command byte, text []byte, add func(*Outcome)) error {
 	packet := wire.AppendPacket(nil, 0, append([]byte{command}, text...))
-	if _, act := s.requests.Next(packet); act != relay.ActStatement {
+	if _, act := s.requests.Next(packet); act != protocol.ActStatement {
 		s.forwardAll(text, &decide.Findings{}, add)
 		s.acknowledge(command)
 		return nil
@@ -98,7 +98,7 @@ func (s *session) assumeServer() {
 	head, _ := rewriter.ReadHead(s.held.Text, s.mode())
 	dynamic := head.Kind == rewriter.Prepare || head.Kind == rewriter.Execute || head.Kind == rewriter.Deallocate
 	s.conversation.MariaDB = dynamic
-	s.conversation.Update(func(s *relay.State) { s.Mode.MariaDB = dynamic })
+	s.conversation.Update(func(s *protocol.Vars) { s.Mode.MariaDB = dynamic })
 }
 
 // maxRounds bounds what is learned for one statement.
@@ -145,7 +145,7 @@ func (s *session) send() error {
 // sent plays that a piece was sent, and done.
 func (s *session) sent() {
 	st := &s.held
-	s.conversation.Send(relay.Pending{Reply: relay.ReplyOf(st.Prefix[0]), Touch: st.Touch, Unseen: st.Unseen, After: st.After})
+	s.conversation.Send(protocol.Pending{Reply: protocol.ReplyOf(st.Prefix[0]), Touch: st.Touch, Unseen: st.Unseen, After: st.After})
 	s.acknowledge(st.Prefix[0])
 }
 
@@ -167,7 +167,7 @@ func (s *session) refuse(err error) error {
 	}
 	s.out.reject(err, e)
 	if d := s.held.Dynamic; d != nil && d.Verb == rewriter.VerbPrepare && d.Name != "" {
-		s.conversation.Prepared.SetName(d.Name, &relay.Prepared{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(d.Name)}})
+		s.conversation.Prepared.SetName(d.Name, &protocol.Stmt{Kind: decide.Refusal{MyError: clienterr.UnpreparedName(d.Name)}})
 	}
 	return nil
 }

@@ -11,10 +11,9 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/decide"
-	"idproxy/proxy/facts"
-	"idproxy/proxy/relay"
+	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rewriter/grammar"
@@ -40,14 +39,14 @@ type session struct {
 	sources map[string]idsource.Source
 	verbose bool
 
-	asker    *ask.Asker // nil: no server is asked
+	asker    *catalog.Asker // nil: no server is asked
 	account  *upstream.Session
 	server   *upstream.Server
-	settings facts.Probed // of the session
+	settings catalog.Probed // of the session
 
-	conversation relay.Conversation
-	requests     relay.Requests
-	replies      relay.Replies
+	conversation protocol.Conn
+	requests     protocol.RequestParser
+	replies      protocol.ReplyParser
 	decider      decide.Decider
 	held         decide.Statement
 	lastID       uint64   // that was made up
@@ -69,27 +68,27 @@ func newSession(ctx context.Context, cfg *config.Config, l *config.Listener, o O
 			s.each[source.Name] = segment.IsTemplate(source.Segment.Key)
 		}
 	}
-	s.settings = facts.Probed{
+	s.settings = catalog.Probed{
 		SQLMode: "STRICT_TRANS_TABLES", Charset: charset, Connection: charset, Schema: []byte(o.Schema), Increment: 1, MaxPacket: math.MaxUint64,
 	}
 	s.begin(false, 0)
 	return s
 }
 
-// charset is that of the session. Names are in UTF-8 in it.
+// charset is that of the session. Spellings are in UTF-8 in it.
 const charset = "utf8mb4"
 
 // begin begins the conversation, with a server that greets as mariaDB and version say.
 func (s *session) begin(mariaDB bool, version uint32) {
-	tables, c := facts.New(), &s.conversation
+	tables, c := catalog.New(), &s.conversation
 	tables.SetFold(s.settings.Folds)
-	book := func() relay.RuleBook { return relay.RuleBook{List: s.rules, Fold: s.settings.Folds} }
+	book := func() protocol.RuleBook { return protocol.RuleBook{List: s.rules, Fold: s.settings.Folds} }
 	c.TablesChanged = tables.Forget
 	c.Begin(uint64(mysql.CLIENT_PROTOCOL_41|mysql.CLIENT_MULTI_STATEMENTS), mariaDB, version, "")
-	c.LearnProbe(&s.settings, c.State().Age)
-	c.LearnAsked(c.State().Age)
-	s.requests = relay.Requests{Conversation: c, Rules: book, Limit: math.MaxInt}
-	s.replies = relay.Replies{Conversation: c}
+	c.LearnProbe(&s.settings, c.Vars().Age)
+	c.LearnAsked(c.Vars().Age)
+	s.requests = protocol.RequestParser{Conn: c, Rules: book, Limit: math.MaxInt}
+	s.replies = protocol.ReplyParser{Conn: c}
 	s.decider = decide.Decider{Tables: tables, Rules: book, Second: grammar.New(shapesRead)}
 }
 
@@ -99,7 +98,7 @@ func (s *session) ask(u *upstream.Server) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.server, s.account, s.asker = u, q, &ask.Asker{Session: q, Names: new(facts.Names)}
+	s.server, s.account, s.asker = u, q, &catalog.Asker{Session: q, Names: new(catalog.Spellings)}
 	schema := s.settings.Schema
 	s.settings, err = s.asker.Probe()
 	if err != nil {
@@ -115,7 +114,7 @@ func (s *session) ask(u *upstream.Server) (end func(), err error) {
 // acknowledge plays the server's reply to a command that was sent.
 func (s *session) acknowledge(command byte) {
 	status := uint16(mysql.SERVER_STATUS_AUTOCOMMIT)
-	if s.conversation.State().Mode.NoBackslashEscapes {
+	if s.conversation.Vars().Mode.NoBackslashEscapes {
 		status |= mysql.SERVER_STATUS_NO_BACKSLASH_ESCAPED
 	}
 	reply := []byte{wire.OKByte, 0, 0, byte(status), byte(status >> 8), 0, 0}
@@ -127,7 +126,7 @@ func (s *session) acknowledge(command byte) {
 
 // mode is how texts of several statements are read.
 func (s *session) mode() rewriter.Mode {
-	mode := s.conversation.State().Mode
+	mode := s.conversation.Vars().Mode
 	mode.MultiStatements = true
 	return mode
 }

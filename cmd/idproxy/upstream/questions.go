@@ -14,9 +14,8 @@ import (
 
 	"idproxy/config"
 	"idproxy/proxy"
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/dial"
-	"idproxy/proxy/facts"
 	"idproxy/proxy/wire"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -41,12 +40,12 @@ func (u *Server) describe(ctx context.Context, schema, table string, rules []*ru
 	if err != nil {
 		return nil, err
 	}
-	f, err := (&ask.Asker{Session: q, Names: new(facts.Names)}).Table(ask.About{
+	f, err := (&catalog.Asker{Session: q, Names: new(catalog.Spellings)}).Table(catalog.About{
 		Name:      rewriter.Name{Schema: []byte(schema), Table: []byte(table)},
 		Rules:     rules,
 		Declared:  declared,
 		EachTable: func(*rule.Rule) bool { return false },
-		Before:    func() *facts.Table { return nil },
+		Before:    func() *catalog.Table { return nil },
 	})
 	if whole := q.stop(); whole && err == nil {
 		u.giveBack(q)
@@ -69,7 +68,7 @@ func asDriver(e *mysql.MyError) error {
 	return out
 }
 
-// Session is a connection that answers questions of package ask.
+// Session is a connection that answers questions of package catalog.
 type Session struct {
 	conn       *client.Conn
 	raw        net.Conn
@@ -234,7 +233,9 @@ func plain(err error) error {
 }
 
 // Settings implements ask.Session.
-func (q *Session) Settings() ask.Settings { return ask.Settings{Mode: q.mode, Charset: "utf8mb4"} }
+func (q *Session) Settings() catalog.Settings {
+	return catalog.Settings{Mode: q.mode, Charset: "utf8mb4"}
+}
 
 // Learn implements ask.Session.
-func (q *Session) Learn() (ask.Settings, error) { return q.Settings(), nil }
+func (q *Session) Learn() (catalog.Settings, error) { return q.Settings(), nil }

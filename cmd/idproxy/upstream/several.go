@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"idproxy/config"
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/choice"
 	"idproxy/proxy/dial"
 )
@@ -25,8 +25,8 @@ func (t Tables) ReadOnly(ctx context.Context) (bool, error) { return readOnly(ct
 
 func readOnly(ctx context.Context, db *sql.DB) (bool, error) {
 	var server, engine string
-	err := db.QueryRowContext(ctx, ask.ReadOnlyQuery).Scan(&server, &engine)
-	return err == nil && ask.IsReadOnly(server, engine), err
+	err := db.QueryRowContext(ctx, catalog.ReadOnlyQuery).Scan(&server, &engine)
+	return err == nil && catalog.IsReadOnly(server, engine), err
 }
 
 // askTime is how long a server has to say whether it takes writes, beside the time to connect.

@@ -1,5 +1,5 @@
 // Package upstream asks the server behind a listener, over the listener's own account: what the
-// proxy asks of a client's connection, by the same functions of package ask, and what it asks of
+// proxy asks of a client's connection, by the same functions of package catalog, and what it asks of
 // nobody, by database/sql.
 package upstream
 
@@ -23,7 +23,7 @@ import (
 	"idproxy/cmd/idproxy/tlsconfig"
 	"idproxy/config"
 	"idproxy/proxy"
-	"idproxy/proxy/ask"
+	"idproxy/proxy/catalog"
 	"idproxy/proxy/dial"
 	"idproxy/rewriter"
 	"idproxy/rule"
@@ -228,7 +228,7 @@ func orLocked(err error) error {
 // Greatest returns the greatest id in a column up to last, 0 when nothing in it is above 0. See
 // [ask.GreatestQuery].
 func (t Tables) Greatest(ctx context.Context, schema, table string, column rule.Column, last uint64) (uint64, error) {
-	return t.greatest(ctx, ask.GreatestQuery(schema, table, column, last), column)
+	return t.greatest(ctx, catalog.GreatestQuery(schema, table, column, last), column)
 }
 
 // Column is a column of a table.
@@ -244,7 +244,7 @@ func (t Tables) AllGreatest(ctx context.Context, columns []Column, last uint64) 
 	}
 	questions := make([]string, len(columns))
 	for i, c := range columns {
-		questions[i] = fmt.Sprintf("SELECT %d, (%s)", i, ask.GreatestQuery(c.Schema, c.Table, c.Column, last))
+		questions[i] = fmt.Sprintf("SELECT %d, (%s)", i, catalog.GreatestQuery(c.Schema, c.Table, c.Column, last))
 	}
 	rows, err := t.DB.QueryContext(ctx, strings.Join(questions, " UNION ALL "))
 	if err != nil {
@@ -267,7 +267,7 @@ func (t Tables) AllGreatest(ctx context.Context, columns []Column, last uint64) 
 
 // Held returns the greatest of some ids that a column holds, 0 when it holds none.
 func (t Tables) Held(ctx context.Context, schema, table string, column rule.Column, ids []uint64) (uint64, error) {
-	return t.greatest(ctx, ask.HeldQuery(schema, table, column, ids), column)
+	return t.greatest(ctx, catalog.HeldQuery(schema, table, column, ids), column)
 }
 
 // greatest asks a question for the greatest of some ids of a column.
