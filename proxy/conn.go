@@ -35,7 +35,7 @@ func getBuffer(class int) *[]byte {
 // buffer is kept while waiting, for crypto/tls reads into what it is given.
 type inlet struct {
 	conn net.Conn
-	lane *eventloop.Lane
+	lane *eventloop.Task
 	raw  *rawInlet      // nil over TLS and of a loop
 	read *atomic.Uint64 // counts the bytes that came
 
@@ -54,7 +54,7 @@ type rawInlet struct {
 	err  error
 }
 
-func newInlet(conn net.Conn, lane *eventloop.Lane, read *atomic.Uint64) *inlet {
+func newInlet(conn net.Conn, lane *eventloop.Task, read *atomic.Uint64) *inlet {
 	in := &inlet{conn: conn, lane: lane, read: read}
 	if _, ok := conn.(*eventloop.Conn); ok {
 		return in

@@ -23,7 +23,7 @@ func (s learner) describe(t rewriter.Name, key string) error {
 		about.Definition = func(schema, table string) ([]byte, error) {
 			began := time.Now()
 			defer func() { s.l.stats.Questions[stats.Columns].Add(time.Since(began)) }()
-			return account.Definition(s.ctx.handed(), schema, table)
+			return account.Definition(s.ctx.Detached(), schema, table)
 		}
 	}
 	f, err := s.Asker().Table(about)

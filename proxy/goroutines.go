@@ -7,7 +7,7 @@ import "sync"
 func runInGoroutines(s *session) {
 	var lanes sync.WaitGroup
 	lanes.Go(func() {
-		defer s.gone.raise()
+		defer s.gone.End(errServerGone)
 		defer s.recover()
 		toClient{s}.run()
 	})

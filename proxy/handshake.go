@@ -159,7 +159,7 @@ func (s handshake) respond(offered uint64) (r response, err error) {
 		return r, s.refuse(clienterr.Handshake(errors.New("TLS was not offered")), r.seq, offered)
 	}
 	client := tls.Server(s.client, s.l.ClientTLS)
-	if err := client.HandshakeContext(s.ctx.handed()); err != nil {
+	if err := client.HandshakeContext(s.ctx.Detached()); err != nil {
 		s.abandon(offered)
 		return r, fmt.Errorf("TLS from the client: %w", err)
 	}
@@ -231,14 +231,14 @@ type hello struct {
 // greet connects to a server, tells it where the client is if it is to know, and reads its greeting.
 // When there is none, the client is told why in its place.
 func (s handshake) greet(from origin.Origin) (h hello, err error) {
-	err = s.l.choice.Try(s.ctx.handed(), s.l.connectTime(), func(ctx context.Context, server int) (err error) {
+	err = s.l.choice.Try(s.ctx.Detached(), s.l.connectTime(), func(ctx context.Context, server int) (err error) {
 		h, err = s.greeted(ctx, s.l.servers[server], from)
 		return err
 	})
 	refusal := refusalOf(err)
 	if refusal != nil && !s.l.choice.Several() {
 		s.l.heard(nil) // it answers
-	} else if why := s.ctx.why(); err == nil || why == nil || errors.Is(why, errTimeout) { // else it says nothing of the server
+	} else if why := s.ctx.Cause(); err == nil || why == nil || errors.Is(why, errTimeout) { // else it says nothing of the server
 		s.l.heard(err)
 	}
 	switch {
@@ -369,7 +369,7 @@ func (s handshake) startTLS(r response) error {
 		return err
 	}
 	server := tls.Client(s.server, s.at.TLS)
-	if err := server.HandshakeContext(s.ctx.handed()); err != nil {
+	if err := server.HandshakeContext(s.ctx.Detached()); err != nil {
 		_, _ = s.client.Write(wire.AppendERR(nil, r.seq+1, clienterr.UpstreamTLS(s.at.Addr.String(), err))) // the session ends here anyway
 		return fmt.Errorf("TLS to the server: %w", err)
 	}
@@ -447,7 +447,7 @@ func (s handshake) expire() {
 
 // giveUp ends a login in the middle.
 func (s handshake) giveUp(cause error) {
-	s.ctx.end(cause)
+	s.ctx.End(cause)
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
 	s.client.Close()
@@ -479,7 +479,7 @@ func (s handshake) setServer(c net.Conn) {
 	switch {
 	case s.closed:
 		c.Close()
-	case s.ctx.why() != nil:
+	case s.ctx.Cause() != nil:
 		s.hurry(c)
 	}
 }

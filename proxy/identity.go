@@ -29,8 +29,8 @@ func said(s *session) []any {
 // log returns the log for lines of the session that a lane writes; nil: none does. Who reads the log
 // may be slow, so the lane leaves its loop. The log is made anew for each line: they are few, and
 // sessions many.
-func (s *session) log(by *eventloop.Lane) *slog.Logger {
-	by.Leave()
+func (s *session) log(by *eventloop.Task) *slog.Logger {
+	by.Handoff()
 	log := s.l.srv.log.With(said(s)...)
 	if thread := s.who.thread.Load(); thread != 0 {
 		log = log.With("thread", thread)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"testing"
 	"unsafe"
 )
@@ -15,41 +14,4 @@ func TestIdleSession(t *testing.T) {
 	if n := unsafe.Sizeof(inlet{}); n > 80 {
 		t.Errorf("an inlet takes %d bytes, want 80 at most", n)
 	}
-}
-
-// TestLeaving: what waits for the end of a session hears of it, before and after it was forgotten.
-func TestLeaving(t *testing.T) {
-	var l leaving
-	l.Done()
-	l.forget()
-	if l.Err() != nil {
-		t.Error("it is over before its end")
-	}
-	waiting := l.Done()
-	l.end(errClosed)
-	l.end(errTimeout)
-	<-waiting
-	l.forget()
-	<-l.Done()
-	if cause := context.Cause(&l); cause != errClosed { //nolint:errorlint // it is that very error
-		t.Errorf("who waits hears of %v", cause)
-	}
-	if l.Err() == nil || l.why() != errClosed { //nolint:errorlint // it is that very error
-		t.Errorf("it ended with %v, for %v", l.Err(), l.why())
-	}
-}
-
-// TestLatch: it is heard of by who waits for it, before and after it was raised.
-func TestLatch(t *testing.T) {
-	var l latch
-	before := l.wait()
-	select {
-	case <-before:
-		t.Fatal("it is raised")
-	default:
-	}
-	l.raise()
-	<-before
-	l.forget()
-	<-l.wait()
 }

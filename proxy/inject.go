@@ -193,7 +193,7 @@ func (s command) refuseAt(i int, cause error) (again bool, err error) {
 
 // learn finds out what a decision waits for.
 func (s learner) learn(n decide.Need) error {
-	s.up.Leave()
+	s.up.Handoff()
 	began, why := time.Now(), questionOf(n)
 	if why == stats.Quiet { // nothing is asked, and it takes time as well
 		defer func() { s.l.stats.Questions[why].Add(time.Since(began)) }()
@@ -271,7 +271,7 @@ func (s learner) compare(f *decide.Filling) error {
 	if err != nil {
 		return err
 	}
-	if err := from.Admit(s.ctx.handed(), column, greatest); err != nil {
+	if err := from.Admit(s.ctx.Detached(), column, greatest); err != nil {
 		return clienterr.OutOfIDs(f.Rule, err)
 	}
 	if scattered, ok := from.Scattered(); ok {
@@ -302,7 +302,7 @@ func (s learner) mayLag() error {
 		}
 		return inside.Mark(err)
 	}
-	readOnly, err := account.ReadOnly(s.ctx.handed())
+	readOnly, err := account.ReadOnly(s.ctx.Detached())
 	s.lags = s.lags || readOnly
 	return inside.Mark(err)
 }
@@ -312,7 +312,7 @@ func (s learner) mayLag() error {
 func (s learner) admitScattered(f *decide.Filling, of idsource.Scattered, column string) error {
 	var held uint64
 	for {
-		ids, err := of.Unissued(s.ctx.handed())
+		ids, err := of.Unissued(s.ctx.Detached())
 		switch {
 		case err != nil:
 			return clienterr.OutOfIDs(f.Rule, err)
@@ -352,7 +352,7 @@ func (s learner) ofColumn(t rewriter.Name, bySession func() (uint64, error), byA
 		return bySession()
 	}
 	began := time.Now()
-	n, err := byAccount(s.ctx.handed(), account, string(t.Schema), string(t.Table))
+	n, err := byAccount(s.ctx.Detached(), account, string(t.Schema), string(t.Table))
 	s.l.stats.Questions[stats.Greatest].Add(time.Since(began))
 	if errors.Is(err, ErrLocked) {
 		return bySession()

@@ -91,7 +91,7 @@ func (s toClient) admit(out []byte) ([]byte, error) {
 		return out, nil
 	}
 	e := clienterr.UserFull(user, b.PerUser)
-	s.down.Leave() // for the log
+	s.down.Handoff() // for the log
 	s.reached(limit.PerUser, e)
 	return inPlaceOfOK(out, e), e
 }

@@ -104,7 +104,7 @@ func (j *looped) readClient() (over bool) {
 func (j *looped) fromServer(t *eventloop.Turn) {
 	j.down.On(t)
 	if j.readServer() {
-		j.gone.raise()
+		j.gone.End(errServerGone)
 		j.over(&j.down, j.server)
 	}
 	j.down.On(nil)
@@ -127,12 +127,12 @@ func (j *looped) readServer() (over bool) {
 }
 
 // over ends a lane, and with the last one the session.
-func (j *looped) over(lane *eventloop.Lane, c *eventloop.Conn) {
+func (j *looped) over(lane *eventloop.Task, c *eventloop.Conn) {
 	c.Stop()
 	if j.lanes.Add(-1) > 0 {
 		return
 	}
-	lane.Leave() // for the log
+	lane.Handoff() // for the log
 	j.in.release()
 	j.out.release()
 	j.free()

@@ -66,7 +66,7 @@ func (s *session) chosen() *tracer {
 	if !t.chooses(user, s.who.client()) {
 		return nil
 	}
-	s.up.Leave() // as for the log
+	s.up.Handoff() // as for the log
 	log := s.l.srv.cfg.Tracer.With(append(said(s), "thread", s.who.thread.Load(), "user.name", user)...)
 	return &tracer{log, &s.c, &s.at.decider}
 }

@@ -54,11 +54,10 @@ func (c carrier) ToClient(payload []byte) error {
 
 // Await implements bridge.Carrier.
 func (c carrier) Await(key <-chan []byte) (text []byte, ok bool) {
-	c.up.Leave()
-	defer c.gone.forget()
+	defer c.gone.Release()
 	select {
 	case text, ok = <-key:
-	case <-c.gone.wait():
+	case <-c.gone.Done():
 	}
 	return text, ok
 }

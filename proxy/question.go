@@ -8,6 +8,7 @@ import (
 	"github.com/go-mysql-org/go-mysql/mysql"
 
 	"idproxy/proxy/catalog"
+	"idproxy/proxy/eventloop"
 	"idproxy/proxy/protocol"
 	"idproxy/proxy/stats"
 	"idproxy/proxy/wire"
@@ -88,15 +89,11 @@ func (s *session) askAs(packet []byte, p protocol.Pending) ([]byte, error) {
 	if err := s.write(packet); err != nil {
 		return nil, err
 	}
-	s.up.Leave()
-	defer s.gone.forget()
-	select {
-	case <-a.Done:
-		s.trace.asked(packet, a.Packets, began)
-		return a.Packets, nil
-	case <-s.gone.wait():
-		return nil, errServerGone
+	if _, err := eventloop.Await(a.Done, &s.gone); err != nil {
+		return nil, err
 	}
+	s.trace.asked(packet, a.Packets, began)
+	return a.Packets, nil
 }
 
 // slowQuestion is how long a question may take before the log has it.

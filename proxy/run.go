@@ -22,6 +22,6 @@ func (s *session) run() {
 func (s *session) begin() (err error) {
 	defer s.recover()
 	err = errors.New("internal error") // unless it returns
-	defer s.ctx.forget()               // nobody waits until a command comes
+	defer s.ctx.Release()              // nobody waits until a command comes
 	return handshake{s}.run()
 }

@@ -42,7 +42,6 @@ func (s command) replaced(live *current, err error) bool {
 	if left <= 0 {
 		return false
 	}
-	s.up.Leave()
 	patience := time.NewTimer(left)
 	defer patience.Stop()
 	select {

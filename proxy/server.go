@@ -190,7 +190,7 @@ func (l *listener) newSession(conn net.Conn, id uint64) *session {
 	s.guest = &guest{Login: limit.Login{End: handshake{s}.outlast}}
 	s.who.id, s.who.started = id, time.Now()
 	s.who.setClient(conn.RemoteAddr().String())
-	s.ctx.lane = &s.up
+	s.ctx.Task, s.gone.Task = &s.up, &s.up
 	s.c.SetPhase(protocol.PhaseAuth) // from the start: a login that is under way is let finish
 	s.c.Unseen, s.c.Failed, s.c.TablesChanged = &l.srv.Stats.Unseen, l.failed, l.forgetAll
 	s.requests = protocol.RequestParser{Conn: &s.c, Limit: l.srv.settings().Statement, Commands: &s.stats.Commands}

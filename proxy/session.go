@@ -40,7 +40,7 @@ type session struct {
 
 	departs atomic.Uint32 // a departure
 
-	up, down eventloop.Lane // to the server, to the client
+	up, down eventloop.Task // to the server, to the client
 
 	c        protocol.Conn
 	requests protocol.RequestParser
@@ -53,9 +53,9 @@ type session struct {
 	holding   int    // bytes at its front that are the held command's
 
 	clientMu sync.Mutex // held from reading a reply's bytes off the machine to having written them
-	gone     latch      // raised when no reply will come any more
-	ctx      leaving    // for what toServer may wait for, and why the session ended
-	guest    *guest
+	// Contexts of toServer: gone ends when no reply will come any more, ctx when the session has an end, with the reason.
+	gone, ctx eventloop.Context
+	guest     *guest
 }
 
 // Why sessions end, as logs say it.
@@ -81,7 +81,7 @@ func (s *session) recover() {
 // close ends the session; the first cause given is the one that is logged.
 func (s *session) close(cause error) {
 	if cause != nil {
-		s.ctx.end(cause)
+		s.ctx.End(cause)
 	}
 	s.connMu.Lock()
 	defer s.connMu.Unlock()
@@ -107,7 +107,7 @@ func (s *session) end() {
 	srv.mu.Unlock()
 	s.l.guests.Go(&s.guest.Guest)
 	defer srv.wg.Done()
-	s.log(nil).Info("session ended", "reason", s.ctx.why(), "duration", time.Since(s.who.started).Round(time.Millisecond),
+	s.log(nil).Info("session ended", "reason", s.ctx.Cause(), "duration", time.Since(s.who.started).Round(time.Millisecond),
 		"compression", compress.Of(s.client))
 }
 
@@ -155,9 +155,9 @@ func (s *session) write(b []byte) error {
 }
 
 // tell sends b to the client. The caller holds clientMu.
-func (s *session) tell(by *eventloop.Lane, b []byte) error { return writeBy(by, s.client, b) }
+func (s *session) tell(by *eventloop.Task, b []byte) error { return writeBy(by, s.client, b) }
 
-func writeBy(by *eventloop.Lane, c net.Conn, b []byte) error {
+func writeBy(by *eventloop.Task, c net.Conn, b []byte) error {
 	if c, ok := c.(*eventloop.Conn); ok {
 		return c.WriteBy(by, b)
 	}
@@ -166,9 +166,9 @@ func writeBy(by *eventloop.Lane, c net.Conn, b []byte) error {
 }
 
 // lockClient locks clientMu. Who holds it may wait for a client that is slow to read.
-func (s *session) lockClient(by *eventloop.Lane) {
+func (s *session) lockClient(by *eventloop.Task) {
 	if !s.clientMu.TryLock() {
-		by.Leave()
+		by.Handoff()
 		s.clientMu.Lock()
 	}
 }
@@ -198,7 +198,7 @@ func (s *session) clientClosed(err error) {
 		s.close(errClientGone)
 		return
 	}
-	s.ctx.end(errClientGone)
+	s.ctx.End(errClientGone)
 }
 
 // unreadable ends a session whose client compresses in a way that cannot be read. It hears why, as

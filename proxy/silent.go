@@ -95,11 +95,11 @@ func (s *session) timeOut(key limit.Key, after time.Duration) {
 			return
 		}
 		e := clienterr.TimedOut(key.String(), after, s.c.MariaDB)
-		s.ctx.end(e)
+		s.ctx.End(e)
 		s.reached(key, e)
 		slow := time.AfterFunc(time.Second, func() { s.close(e) }) // one that does not read
 		defer slow.Stop()
-		_ = s.tell(&eventloop.Lane{}, wire.AppendERR(nil, 0, e)) // it may be gone
+		_ = s.tell(&eventloop.Task{}, wire.AppendERR(nil, 0, e)) // it may be gone
 		s.close(e)
 	})
 }

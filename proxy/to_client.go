@@ -59,7 +59,7 @@ func (s toClient) pass(out []byte, ev protocol.Event) error {
 
 // serverClosed ends the session when the server did.
 func (s toClient) serverClosed() {
-	if s.ctx.why() == nil && !s.c.Quits() {
+	if s.ctx.Cause() == nil && !s.c.Quits() {
 		s.l.choice.Doubt() // the server broke it off
 	}
 	s.tellLost()

@@ -59,7 +59,7 @@ func (s toServer) tellInsertID() error {
 func (s toServer) keep(in *inlet) bool {
 	held, most := &s.l.srv.held, s.l.srv.settings().Held
 	if in.full() {
-		s.up.Leave()
+		s.up.Handoff()
 		held.Collect(most)
 	}
 	return in.keep(held, most)
@@ -113,7 +113,7 @@ func (s toServer) decideOn(b []byte) error {
 	if len(b) <= longStatement {
 		return s.statement(b)
 	}
-	s.up.Leave()
+	s.up.Handoff()
 	held, most := &s.l.srv.held, s.l.srv.settings().Held
 	if !s.in.count(held, most) || !held.Take(len(b), most) {
 		return s.noRoom()
@@ -129,7 +129,7 @@ func (s toServer) decideOn(b []byte) error {
 // noRoom answers a command for which limits.held has no room.
 func (s toServer) noRoom() error {
 	e := clienterr.NoRoom(s.l.srv.settings().Held)
-	s.up.Leave() // for the log
+	s.up.Handoff() // for the log
 	s.reached(limit.Memory, e)
 	return s.tooLarge(e)
 }

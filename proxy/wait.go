@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"idproxy/proxy/decide"
+	"idproxy/proxy/eventloop"
 	"idproxy/proxy/protocol"
 	"idproxy/proxy/wire"
 )
@@ -9,13 +10,9 @@ import (
 // quiet waits until no command is pending. Files that the server asks for
 // meanwhile go through.
 func (s *session) quiet() error {
-	s.up.Leave()
-	defer s.gone.forget()
 	for {
-		select {
-		case <-s.c.Quiet():
-		case <-s.gone.wait():
-			return errServerGone
+		if _, err := eventloop.Await(s.c.Quiet(), &s.gone); err != nil {
+			return err
 		}
 		if s.c.Phase() != protocol.PhaseInfile {
 			return nil

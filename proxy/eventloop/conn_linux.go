@@ -11,23 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lane is one direction of a connection's work. A zero Lane is a goroutine's own.
-type Lane struct{ turn *Turn }
-
-// On says that the lane runs in a loop's turn.
-func (l *Lane) On(t *Turn) { l.turn = t }
-
-// Leave must be called in front of all that may wait. It gives the loop to somebody else, if the lane
-// has it. A nil Lane has none.
-func (l *Lane) Leave() {
-	if l == nil || l.turn == nil {
-		return
-	}
-	t := l.turn
-	l.turn = nil
-	t.leave()
-}
-
 // Conn is a connection whose reader a loop serves. It is a net.Conn without deadlines; those who run
 // a loop write with WriteBy, and read with TryRead.
 type Conn struct {
@@ -185,27 +168,27 @@ func (c *Conn) unread() bool {
 	return c.fd >= 0 && waiting(c.fd)
 }
 
-// ReadBy is Read for a lane.
-func (c *Conn) ReadBy(by *Lane, b []byte) (int, error) {
+// ReadBy is Read for a task.
+func (c *Conn) ReadBy(by *Task, b []byte) (int, error) {
 	for {
 		n, err := read(c.fd, b)
 		if err != ErrNotNow { //nolint:errorlint // it is never wrapped, and this is the hot path
 			return n, err
 		}
-		by.Leave()
+		by.Handoff()
 		c.await(&c.readable)
 	}
 }
 
-// WriteBy writes all of b for a lane.
-func (c *Conn) WriteBy(by *Lane, b []byte) error {
+// WriteBy writes all of b for a task.
+func (c *Conn) WriteBy(by *Task, b []byte) error {
 	for {
 		n, err := write(c.fd, b)
 		b = b[n:]
 		if err != ErrNotNow { //nolint:errorlint // as in ReadBy
 			return err
 		}
-		by.Leave()
+		by.Handoff()
 		c.await(&c.writable)
 	}
 }
@@ -224,11 +207,11 @@ func (c *Conn) await(what *chan struct{}) {
 }
 
 // Read implements net.Conn.
-func (c *Conn) Read(b []byte) (int, error) { return c.ReadBy(&Lane{}, b) }
+func (c *Conn) Read(b []byte) (int, error) { return c.ReadBy(&Task{}, b) }
 
 // Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
-	if err := c.WriteBy(&Lane{}, b); err != nil {
+	if err := c.WriteBy(&Task{}, b); err != nil {
 		return 0, err
 	}
 	return len(b), nil

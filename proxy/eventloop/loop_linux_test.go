@@ -52,7 +52,7 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 // served is a connection of a loop that is told of each turn.
 type served struct {
 	*Conn
-	lane  Lane
+	lane  Task
 	peer  net.Conn
 	turns chan []byte // what each turn read; closed at the end of the stream
 	work  func(s *served, read []byte)
@@ -152,7 +152,7 @@ func TestLeave(t *testing.T) {
 		release := make(chan struct{})
 		slow := serve(t, l, func(s *served, _ []byte) {
 			if leaves {
-				s.lane.Leave()
+				s.lane.Handoff()
 			}
 			<-release
 		})
@@ -282,7 +282,7 @@ func TestQuietWhenOver(t *testing.T) {
 	l := newLoop(t)
 	release := make(chan struct{})
 	s := serve(t, l, func(s *served, _ []byte) {
-		s.lane.Leave()
+		s.lane.Handoff()
 		<-release
 	})
 	s.send(t, "x")

@@ -30,14 +30,14 @@ func (*Loop) Take(net.Conn, func(*Turn)) (*Conn, error) { return nil, errors.Err
 // Turn is the right to run a loop.
 type Turn struct{}
 
-// Lane is one direction of a connection's work.
-type Lane struct{}
+// Task is one direction of a connection's work.
+type Task struct{}
 
 // On does nothing.
-func (*Lane) On(*Turn) {}
+func (*Task) On(*Turn) {}
 
-// Leave does nothing.
-func (*Lane) Leave() {}
+// Handoff does nothing.
+func (*Task) Handoff() {}
 
 // Conn is a connection of a loop.
 type Conn struct{ net.Conn }
@@ -57,10 +57,10 @@ func (*Conn) TryRead([]byte) (int, error) { return 0, errors.ErrUnsupported }
 func (*Conn) unread() bool { return false }
 
 // ReadBy returns an error.
-func (*Conn) ReadBy(*Lane, []byte) (int, error) { return 0, errors.ErrUnsupported }
+func (*Conn) ReadBy(*Task, []byte) (int, error) { return 0, errors.ErrUnsupported }
 
 // WriteBy returns an error.
-func (*Conn) WriteBy(*Lane, []byte) error { return errors.ErrUnsupported }
+func (*Conn) WriteBy(*Task, []byte) error { return errors.ErrUnsupported }
 
 // CloseWrite returns an error.
 func (*Conn) CloseWrite() error { return errors.ErrUnsupported }
