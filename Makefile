@@ -14,9 +14,9 @@ CHAOS       ?= 5m
 RUNS        ?= 1
 BASE        ?= HEAD
 
-.PHONY: go servers help build run test test-matrix test-long lint fuzz-short shape chaos fleet referee bench dist docs clean
+.PHONY: go servers help build run test test-matrix test-long lint fuzz-short shape walk chaos fleet referee bench dist docs clean
 
-build lint test fuzz-short shape dist: go
+build lint test fuzz-short shape walk dist: go
 go:
 	@$(INSTALL)
 
@@ -90,6 +90,10 @@ fuzz-short: ## every fuzz target for FUZZTIME
 
 shape: ## how dense each package is: functions, branches, types, circles of files; a ! is above its limit
 	@go run ./scripts/shape ./...
+
+walk: ## the files and functions that one INSERT runs through, as text and prepared
+	$(INSTALL) mariadb
+	IDPROXY_MATRIX=1 go test -count=1 -v -run '^TestWalk$$' ./integration/walk | sed -n 's/^ *walk_test.go:[0-9]*: //p'
 
 chaos: ## RUNS times for CHAOS, harms six idproxies and the servers they depend on, looks for ids that come twice, and adds up
 	$(INSTALL) mariadb redis etcd gcc
