@@ -108,7 +108,7 @@ func (t *tableCheck) programs(context.Context) error {
 			continue
 		}
 		if t.null {
-			t.add(LevelNote, "with a BEFORE trigger MariaDB reads the column as NULL, not 0, in values of an INSERT that name it, as VALUES (NULL, %s): DEFAULT 0 with CHECK (%[1]s > 0) mends that", t.rule.Column)
+			t.add(LevelNote, "with a BEFORE trigger MariaDB reads the column as NULL, not 0, in values of an INSERT that name it, as SET n = %s: DEFAULT 0 with CHECK (%[1]s > 0) mends that", t.rule.Column)
 			t.null = false
 		}
 		if p[4] == "INSERT" && sets.MatchString(p[3]) {
