@@ -25,6 +25,9 @@ type Term struct {
 
 // Tenant is who uses a number. One goroutine calls its methods.
 type Tenant interface {
+	// Unused is the first timestamp that the tenant's process has not used with a number, which it may have had from
+	// elsewhere before; 0 when it used none.
+	Unused(worker uint64) int64
 	// Grant replaces the term.
 	Grant(t Term)
 	// Last is a bound of what was used: no timestamp above it.

@@ -53,7 +53,7 @@ func (r *keeping) resume() {
 		return // the next number overwrites it
 	}
 	r.cfg.Logger.Info("worker number taken up again", "source", r.cfg.Pool, "worker", s.Worker)
-	r.main = &Hold{Worker: s.Worker, Token: s.Token, Start: s.Until, Fence: s.Fence, Beat: s.Beat, Active: true, deadline: s.Deadline}
+	r.main = &Hold{Worker: s.Worker, Token: s.Token, Start: max(s.Until, r.tenant.Unused(s.Worker)), Fence: s.Fence, Beat: s.Beat, Active: true, deadline: s.Deadline}
 	r.until, r.was = s.Until, true
 	r.seen = clock{now: s.Now, at: s.At}
 	if s.Until < s.Fence {

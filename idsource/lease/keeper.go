@@ -265,7 +265,9 @@ func record(token string, reply Reply) Record {
 
 // took is the hold that a reply to what was sent gives.
 func (r *keeping) took(token string, reply Reply, sent time.Duration) Hold {
-	return r.cfg.Rules.Took(reply.Worker, record(token, reply), sent, r.cfg.Clock())
+	h := r.cfg.Rules.Took(reply.Worker, record(token, reply), sent, r.cfg.Clock())
+	h.Start = max(h.Start, r.tenant.Unused(h.Worker)) // so the next holder begins above it, too, also where this one gives no id
+	return h
 }
 
 // again is took for a hold whose lease has ended.

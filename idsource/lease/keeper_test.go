@@ -75,6 +75,24 @@ func TestKeepAndGiveBack(t *testing.T) {
 	})
 }
 
+// TestUsedElsewhere: what the tenant's process used of a number before, which it had from elsewhere, lies below its first id, and
+// below the fence that the next holder starts at, also where the process ends before that id.
+func TestUsedElsewhere(t *testing.T) {
+	for _, after := range []time.Duration{time.Second, 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			m, g := newMemory(defaults(t), 1), newGuest()
+			g.had = time.Now().Add(7 * time.Second).UnixMilli()
+			stop := keep(t, m, g, "")
+			time.Sleep(after)
+			if has, term, _ := g.now(); has {
+				assert.Equal(t, "it starts at", term.Start, g.had)
+			}
+			stop()
+			assert.Greater(t, "the next one starts at", m.record(0).Fence, g.had-1)
+		})
+	}
+}
+
 // TestSwapIsInstant: the spare number takes the place of the first one at once.
 func TestSwapIsInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -183,6 +183,7 @@ type guest struct {
 	terms []idsource.Term
 	has   bool
 	used  int64
+	had   int64 // up to there its process used the number elsewhere
 	err   error
 	swap  chan string
 }
@@ -193,6 +194,8 @@ var (
 	testEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	testShape = ShapeText("41/10/12", testEpoch)
 )
+
+func (g *guest) Unused(uint64) int64 { return g.had }
 
 func (g *guest) Grant(t idsource.Term) {
 	g.mu.Lock()

@@ -9,6 +9,15 @@ import (
 // tenant is a Snowflake as its pool sees it.
 type tenant struct{ s *Snowflake }
 
+// Unused implements Tenant.
+func (t tenant) Unused(worker uint64) int64 {
+	before := t.s.cfg.UsedTimes.Before(t.s.shape(), worker)
+	if before == 0 {
+		return 0
+	}
+	return t.s.time.millis(before-1) + 1
+}
+
 // Grant implements Tenant.
 func (t tenant) Grant(term idsource.Term) {
 	s := t.s
@@ -21,7 +30,6 @@ func (t tenant) Grant(term idsource.Term) {
 		fence:  uint64(max(0, term.Fence-epoch) / unit), // a unit lies below the fence as a whole or not at all
 	}
 	if term.Fresh {
-		g.start = max(g.start, s.cfg.UsedTimes.Before(s.shape(), term.Worker))
 		s.fresh.Add(1)
 		s.words.restart(g.start)
 		select {

@@ -3,11 +3,13 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"idproxy/idsource"
+	"idproxy/idsource/lease"
 	"idproxy/idsource/snowflake"
 )
 
@@ -108,15 +110,53 @@ type numbers struct {
 	cfg     snowflake.Config
 	layout  snowflake.Layout
 	folders [2][]*folder // of each host two
-	in      [hosts]int   // the folder that its number has
+	pools   []*records   // of each host one, with its number alone; nil: there are none
+	rules   lease.Rules  // of pools
+	in      [hosts]int   // where its number is: in one of the folders, or pooled
+	moved   [hosts]bool  // it came there by a reload
+	noted   [hosts]int   // what was written there before it came
 	began   [hosts]time.Time
 	life    [hosts]int    // of the process that gave ids last
 	last    [hosts]uint64 // the greatest time of its ids
 	before  [hosts]uint64 // of those of the processes before it
 }
 
-// folder is where a host has its number. The caller holds mu.
-func (f *numbers) folder(host int) *folder { return f.folders[f.in[host]][host] }
+// pooled is the place behind the folders.
+const pooled = 2
+
+// node is the server of a host's number. The caller holds mu.
+func (f *numbers) node(host int) *node {
+	if f.in[host] == pooled {
+		return &f.pools[host].node
+	}
+	return &f.folders[f.in[host]][host].node
+}
+
+// move takes a host's number to another place. An odd size has a folder be a new one. It reports whether a restart waits until the
+// times of ids have passed: the place has had the number, or ids of the pool lie further ahead of the clock than a new folder begins.
+// The caller holds mu.
+func (f *numbers) move(host int, size int64) (waits bool) {
+	from, others := f.in[host], len(f.folders)-1
+	if f.pools != nil {
+		others++
+	}
+	f.in[host] = (from + 1 + int(size/2)%others) % (1 + others)
+	f.w.note("place", uint64(host), uint64(f.in[host]))
+	if f.in[host] != pooled && size%2 == 1 {
+		all := f.folders[f.in[host]]
+		all[host] = &folder{node: node{w: f.w, waits: all[host].waits}}
+	}
+	f.noted[host] = f.written(host)
+	return from == pooled || f.in[host] == pooled || f.folders[f.in[host]][host].fence > 0
+}
+
+// written is how much was written where a host has its number. The caller holds mu.
+func (f *numbers) written(host int) int {
+	if f.in[host] == pooled {
+		return len(f.pools[host].past)
+	}
+	return len(f.folders[f.in[host]][host].past)
+}
 
 // snowflakes are drawn by their layouts and by what they do with the clock.
 func drawSnowflake(r *rand.Rand, beat time.Duration) (c snowflake.Config, l snowflake.Layout) {
@@ -132,7 +172,7 @@ func drawSnowflake(r *rand.Rand, beat time.Duration) (c snowflake.Config, l snow
 	return c, l
 }
 
-func newNumbers(w *world, p *plan) fleet {
+func newNumbers(w *world, p *plan) *numbers {
 	f := &numbers{w: w}
 	r := w.chance(2)
 	f.cfg, f.layout = drawSnowflake(r, p.beat)
@@ -144,6 +184,23 @@ func newNumbers(w *world, p *plan) fleet {
 	return f
 }
 
+// newPlaces has pools, too. The beats are those of their rules; a fixed number has what the program gives it.
+func newPlaces(w *world, p *plan) fleet {
+	f := newNumbers(w, p)
+	r := w.chance(3)
+	f.cfg.Renew, f.cfg.Lead = snowflake.DefaultRenew, snowflake.DefaultLead
+	f.rules = drawRules(r, p.beat, f.cfg.MaxAhead)
+	s, _ := f.layout.Shape(epoch)
+	for _, h := range w.hosts {
+		pool := newRecords(w, r)
+		pool.putPool(f.rules.Create(lease.ShapeText(s.Layout, s.Epoch), pool.server, pool.now(), bool(fresh)))
+		pool.put(uint64(h.n), lease.Record{State: lease.Free, Beat: pool.now()})
+		f.pools = append(f.pools, pool)
+		f.in[h.n] = r.IntN(pooled + 1)
+	}
+	return f
+}
+
 // clock is that of a host, as its process sees it.
 func (p *process) clock() snowflake.Clock {
 	return snowflake.Clock{Wall: reading(p, p.host.wall), Mono: reading(p, p.host.mono)}
@@ -151,16 +208,19 @@ func (p *process) clock() snowflake.Clock {
 
 // start implements fleet.
 func (f *numbers) start(p *process) program {
+	f.await(p)
 	used := &idsource.UsedTimes{}
-	u := newFlakes(p, f.config(p, used), f.layout, f.fenced)
+	c, wrong := f.config(p, used)
+	u := newFlakes(p, c, f.layout, wrong)
+	u.fixed = f.pools == nil
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	p.remake = func() {
-		u.remake(func() snowflake.Config {
+	p.remake = func(size int64) {
+		u.remake(func() (snowflake.Config, wrongID) {
 			f.w.mu.Lock()
 			if p.host.runs == p { // else the next process has begun with the file as it was
-				f.in[p.host.n] ^= 1
-				f.w.note("other folder", uint64(p.host.n), uint64(f.in[p.host.n]))
+				f.move(p.host.n, size)
+				f.moved[p.host.n] = true
 			}
 			f.w.mu.Unlock()
 			return f.config(p, used)
@@ -169,32 +229,69 @@ func (f *numbers) start(p *process) program {
 	return u
 }
 
-// config is that of a process with the folder of its host.
-func (f *numbers) config(p *process, used *idsource.UsedTimes) snowflake.Config {
+// await waits where a reload had the number go to another place, and the process ended before it had it from there: the place does
+// not know what that gave.
+func (f *numbers) await(p *process) {
+	n := p.host.n
+	f.w.mu.Lock()
+	waits := f.moved[n] && f.written(n) <= f.noted[n]
+	f.w.mu.Unlock()
+	if waits {
+		_ = pause(context.Background(), f.lead())
+		p.step()
+	}
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	f.began[p.host.n] = time.Now()
-	c := f.cfg
-	c.Worker, c.Clock, c.Fences, c.UsedTimes = uint64(p.host.n), p.clock(), disk{p, f.folder(p.host.n)}, used
-	return c
+	f.moved[n] = false
 }
 
-// fenced says what is wrong with the time of an id that is given now. The caller holds mu.
-func (f *numbers) fenced(p *process, id snowflake.Parts) string {
+// config is that of a process with the place of its host's number, and what is wrong with ids by that.
+func (f *numbers) config(p *process, used *idsource.UsedTimes) (snowflake.Config, wrongID) {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
 	n := p.host.n
-	if p.life > f.life[n] {
-		f.life[n], f.before[n] = p.life, max(f.before[n], f.last[n])
-	}
-	if p.life == f.life[n] {
-		f.last[n] = max(f.last[n], id.Time)
-		if id.Time <= f.before[n] {
-			return "an earlier process gave ids of that time"
+	f.began[n] = time.Now()
+	c := f.cfg
+	c.Clock, c.UsedTimes = p.clock(), used
+	if f.in[n] == pooled {
+		pool := f.pools[n]
+		k, err := lease.New(lease.Config{
+			Pool: key, Store: &script{p, func() *records { return pool }}, Rules: f.rules, Label: fmt.Sprint(n), Dir: p.host.leases(), Clock: reading(p, p.host.mono),
+		})
+		if err != nil {
+			panic(err)
 		}
+		c.Pool, c.Renew, c.Lead = keeper{k, p}, 0, time.Duration(f.rules.Lead)*time.Millisecond
+		return c, f.inOrder(func(at uint64) bool { return lastOf(f.layout, at) < pool.all[uint64(n)].Fence })
 	}
-	if d := f.folder(n); id.Time >= d.fence {
-		return "the fence on the disk is below"
+	d := f.folders[f.in[n]][n]
+	c.Worker, c.Fences = uint64(n), disk{p, d}
+	return c, f.inOrder(func(at uint64) bool { return at < d.fence })
+}
+
+// lastOf is the last millisecond of a time of ids.
+func lastOf(l snowflake.Layout, at uint64) int64 {
+	return epoch.UnixMilli() + int64(at+1)*l.Unit.Milliseconds() - 1
+}
+
+// inOrder says what is wrong with an id of a source whose times must lie below a fence, and above those of the processes before.
+func (f *numbers) inOrder(below func(at uint64) bool) wrongID {
+	return func(p *process, id snowflake.Parts) string {
+		n := p.host.n
+		if p.life > f.life[n] {
+			f.life[n], f.before[n] = p.life, max(f.before[n], f.last[n])
+		}
+		if p.life == f.life[n] {
+			f.last[n] = max(f.last[n], id.Time)
+			if id.Time <= f.before[n] {
+				return "an earlier process gave ids of that time"
+			}
+		}
+		if !below(id.Time) {
+			return "the fence that is stored is below"
+		}
+		return ""
 	}
-	return ""
 }
 
 // apply implements fleet.
@@ -202,31 +299,33 @@ func (f *numbers) apply(x fault) bool {
 	w, h := f.w, f.w.hosts[x.host]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := f.folder(x.host)
-	wait := x.lasts
+	at, wait := f.node(x.host), x.lasts
 	switch x.what {
 	case "slow":
-		d.slow = time.Duration(x.size)
+		at.slow = time.Duration(x.size)
 		time.AfterFunc(x.lasts, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			d.slow = 0
+			at.slow = 0
 		})
 		h.hurry(x.lasts)
 		return true
 	case "reboot":
-		d.back(time.Now().Add(-d.waits))
+		for _, d := range f.folders {
+			d[x.host].back(time.Now().Add(-d[x.host].waits))
+		}
+		h.forget()
 	case "restore": // ids may be so far ahead of the clock: whoever puts a folder back waits that long
-		d.back(time.Now().Add(-time.Duration(x.size)))
+		f.folders[f.in[x.host]][x.host].back(time.Now().Add(-time.Duration(x.size)))
 		wait += f.cfg.Lead + f.cfg.MaxAhead
-	case "folder":
-		f.in[x.host] ^= 1
-		if f.folder(x.host).fence > 0 { // it was there: likewise
-			wait += f.cfg.Lead + f.cfg.MaxAhead
+	case "restart":
+		f.moved[x.host] = false
+		if f.move(x.host, x.size) { // likewise
+			wait += f.lead()
 		}
 	case "reload":
 		if p := h.runs; p != nil && p.remake != nil {
-			go p.remake()
+			go p.remake(x.size)
 		}
 		h.hurry(x.lasts)
 		return true
@@ -234,7 +333,7 @@ func (f *numbers) apply(x fault) bool {
 		if time.Since(f.began[x.host]) < 2*f.cfg.Lead || h.runs == nil {
 			return true
 		}
-		d.set(0)
+		f.folders[f.in[x.host]][x.host].set(0)
 		wait = time.Millisecond
 	default:
 		return false
@@ -244,9 +343,11 @@ func (f *numbers) apply(x fault) bool {
 			p.kill()
 		}
 	}
-	d.life++
-	h.rests = time.Now().Add(wait)
-	h.startIn(wait)
+	at.life++
+	if rests := time.Now().Add(wait); rests.After(h.rests) { // an operator may wait already
+		h.rests = rests
+	}
+	h.startIn(time.Until(h.rests))
 	return true
 }
 
@@ -257,6 +358,14 @@ func (f *numbers) heal() {
 	for _, d := range slices.Concat(f.folders[:]...) {
 		d.slow, d.down = 0, false
 	}
+	for _, pool := range f.pools {
+		pool.slow = 0
+	}
+}
+
+// lead is how far ahead of the clock ids may be, wherever the number was.
+func (f *numbers) lead() time.Duration {
+	return max(f.cfg.Lead, time.Duration(f.rules.Lead)*time.Millisecond)
 }
 
 // bound implements fleet: clocks were wrong by a few minutes at most for longer than a moment, or are reached.
@@ -267,5 +376,5 @@ func (f *numbers) bound() time.Duration {
 			most += max(time.Duration(x.size), -time.Duration(x.size))
 		}
 	}
-	return most + f.w.plan.caughtUp() + 2*f.cfg.Lead + 3*time.Minute
+	return most + f.w.plan.caughtUp() + 2*f.lead() + time.Duration(f.rules.Reclaim+f.rules.Quarantine())*time.Millisecond + 3*time.Minute
 }

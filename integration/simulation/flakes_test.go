@@ -14,15 +14,18 @@ type flakes struct {
 	p      *process
 	s      *snowflake.Snowflake
 	layout snowflake.Layout
-	wrong  func(p *process, id snowflake.Parts) string // what is wrong with an id, as the store stands
-	fixed  bool                                        // the number stays the same for life
-	past   uint64                                      // what Advance was told
+	wrong  wrongID // by the store of the Snowflake in force
+	fixed  bool    // the number stays the same for life
+	past   uint64  // what Advance was told
 	last   uint64
 
 	remakes chan struct{} // of one at a time
 }
 
-func newFlakes(p *process, c snowflake.Config, l snowflake.Layout, wrong func(*process, snowflake.Parts) string) *flakes {
+// wrongID says what is wrong with an id that is given now, as a store stands. Its caller holds mu.
+type wrongID func(p *process, id snowflake.Parts) string
+
+func newFlakes(p *process, c snowflake.Config, l snowflake.Layout, wrong wrongID) *flakes {
 	s, err := snowflake.New(c)
 	if err != nil {
 		panic(err)
@@ -44,7 +47,8 @@ func (u *flakes) use(r *rand.Rand) bool {
 		u.advance(ctx, r)
 	}
 	ids := make([]uint64, n)
-	err := u.source().Fill(ctx, ids, 1)
+	s, wrong := u.source()
+	err := s.Fill(ctx, ids, 1)
 	u.p.step()
 	if errors.Is(err, idsource.Closed) { // the source in its place is next
 		return false
@@ -55,12 +59,12 @@ func (u *flakes) use(r *rand.Rand) bool {
 		}
 		return false
 	}
-	u.insert(ids)
+	u.insert(ids, wrong)
 	return true
 }
 
 // insert writes rows with ids, and looks at what must hold of them.
-func (u *flakes) insert(ids []uint64) {
+func (u *flakes) insert(ids []uint64, wrong wrongID) {
 	w := u.p.host.w
 	w.give(u.p, ids)
 	w.mu.Lock()
@@ -71,7 +75,7 @@ func (u *flakes) insert(ids []uint64) {
 	}
 	for _, id := range ids {
 		at := u.layout.Decode(id)
-		if text := u.wrong(u.p, at); text != "" {
+		if text := wrong(u.p, at); text != "" {
 			w.violated("host %d gives %d with worker number %d and time %d: %s", u.p.host.n, id, at.Worker, at.Time, text)
 		}
 	}
@@ -84,33 +88,40 @@ func (u *flakes) advance(ctx context.Context, r *rand.Rand) {
 	}
 	unit := uint64(1) << (u.layout.Worker + u.layout.Datacenter + u.layout.Sequence)
 	id := u.last + uint64(r.IntN(2000))*unit
-	if u.source().Advance(ctx, id) == nil {
+	s, _ := u.source()
+	if s.Advance(ctx, id) == nil {
 		u.p.step()
 		u.past = max(u.past, id)
 	}
 }
 
 // source is the Snowflake in force.
-func (u *flakes) source() *snowflake.Snowflake {
+func (u *flakes) source() (*snowflake.Snowflake, wrongID) {
 	u.p.host.w.mu.Lock()
 	defer u.p.host.w.mu.Unlock()
-	return u.s
+	return u.s, u.wrong
 }
 
-// remake has another Snowflake take the place of the one in force, as a reload does: that is closed first.
-func (u *flakes) remake(config func() snowflake.Config) {
+// remake has another Snowflake take the place of the one in force, as a reload does: that is closed first. A process that has not
+// had its number yet does not know what the one before gave: who has it take another place waits.
+func (u *flakes) remake(config func() (snowflake.Config, wrongID)) {
 	u.remakes <- struct{}{}
 	defer func() { <-u.remakes }()
 	u.p.step()
-	_ = u.source().Close(context.Background())
+	before, _ := u.source()
+	if stand, is := before.Standing().Of.(idsource.SnowflakeStand); u.last == 0 && !(is && stand.Held) {
+		return
+	}
+	_ = before.Close(context.Background())
 	u.p.step()
-	s, err := snowflake.New(config())
+	c, wrong := config()
+	s, err := snowflake.New(c)
 	if err != nil {
 		panic(err)
 	}
 	u.p.host.w.mu.Lock()
 	defer u.p.host.w.mu.Unlock()
-	u.s = s
+	u.s, u.wrong = s, wrong
 }
 
 // close implements program.

@@ -46,7 +46,7 @@ type process struct {
 	worked  time.Time            // when ids came last
 	reload  func(*config.Config) // not nil: has it take another configuration
 	upgrade func()               // not nil: has a successor take its place
-	remake  func()               // not nil: has its source be made anew, with the folder of its host
+	remake  func(int64)          // not nil: has its source be made anew, with its number from another place
 	quit    chan struct{}        // closed when it is to end, or dead
 	gone    chan struct{}        // closed when nothing of it is left
 }

@@ -46,16 +46,23 @@ var kinds = []*kind{
 		}),
 	},
 	{
-		name: "number-crash", weight: 4, make: newNumbers, beats: renewals, long: 3000, think: 2, count: 60,
+		name: "number-crash", weight: 4, make: func(w *world, p *plan) fleet { return newNumbers(w, p) }, beats: renewals, long: 3000, think: 2, count: 60,
 		draw: slices.Concat(processFaults, diskFaults, clockFaults),
 	},
 	{
-		name: "number-restore", weight: 4, make: newNumbers, beats: renewals, long: 3000, think: 2, count: 40,
+		name: "number-restore", weight: 4, make: func(w *world, p *plan) fleet { return newNumbers(w, p) }, beats: renewals, long: 3000, think: 2, count: 40,
 		draw: slices.Concat(processFaults, diskFaults, []draw{
 			{what: "restore", weight: 8, lasts: span(time.Second, time.Minute), size: number(int64(time.Second), int64(time.Hour))},
 			{what: "lost", weight: 8},
-			{what: "folder", weight: 8, lasts: span(time.Millisecond, time.Second)},
+			{what: "restart", weight: 8, lasts: span(time.Millisecond, time.Second)},
 			{what: "reload", weight: 16, lasts: span(time.Second, time.Minute)},
+		}),
+	},
+	{
+		name: "number-places", weight: 1, few: 4, make: newPlaces, beats: renewals[:2], long: 300, think: 1, count: 40,
+		draw: slices.Concat(processFaults, diskFaults, []draw{
+			{what: "restart", weight: 16, lasts: span(time.Millisecond, time.Second), size: number(0, 3)},
+			{what: "reload", weight: 24, lasts: span(time.Second, time.Minute), size: number(0, 3)},
 		}),
 	},
 	lossyPool("redis-lossy", scripted), lossyPool("mysql-lossy", tabled), lossyPool("etcd-lossy", clockless),

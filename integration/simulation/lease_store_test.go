@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,6 +31,11 @@ type recordChange struct {
 	worker uint64
 	record lease.Record
 	pool   *lease.Pool
+}
+
+// newRecords makes a server without a pool.
+func newRecords(w *world, r *rand.Rand) *records {
+	return &records{node: node{w: w, waits: between(r, 0, 2*time.Millisecond)}, all: map[uint64]lease.Record{}, versions: map[uint64]int64{}, server: "0"}
 }
 
 // now is the server's clock. The caller holds mu.

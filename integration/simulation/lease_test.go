@@ -63,14 +63,7 @@ func newPools(w *world, p *plan, of pools) *pools {
 	f.cfg, f.layout = drawSnowflake(r, p.beat)
 	f.cfg.Renew, f.cfg.Lead = 0, 0
 	ahead := f.cfg.MaxAhead
-	reclaim := 7*p.beat + ahead + lease.Loss + lease.Skew
-	if r.IntN(2) == 0 {
-		reclaim += between(r, 0, reclaim)
-	}
-	var err error
-	if f.rules, err = lease.Derive(p.beat, reclaim, ahead); err != nil {
-		panic(err)
-	}
+	f.rules = drawRules(r, p.beat, ahead)
 	if f.form == clockless {
 		f.rules = f.rules.Lasting()
 	}
@@ -79,7 +72,7 @@ func newPools(w *world, p *plan, of pools) *pools {
 	}
 	s, _ := f.layout.Shape(epoch)
 	f.shape = lease.ShapeText(s.Layout, s.Epoch)
-	f.current = &records{node: node{w: w, waits: between(r, 0, 2*time.Millisecond)}, all: map[uint64]lease.Record{}, versions: map[uint64]int64{}, server: "0"}
+	f.current = newRecords(w, r)
 	f.current.wrote = f.wrote
 	f.current.fill(f.rules, f.shape, f.numbers, fresh)
 	f.current.past = nil
@@ -87,6 +80,19 @@ func newPools(w *world, p *plan, of pools) *pools {
 		f.steady[n] = lease.Steady(func() time.Time { return time.Unix(0, h.wall()) }, h.mono)
 	}
 	return f
+}
+
+// drawRules draws for how long a holder may be silent.
+func drawRules(r *rand.Rand, beat, ahead time.Duration) lease.Rules {
+	reclaim := 7*beat + ahead + lease.Loss + lease.Skew
+	if r.IntN(2) == 0 {
+		reclaim += between(r, 0, reclaim)
+	}
+	rules, err := lease.Derive(beat, reclaim, ahead)
+	if err != nil {
+		panic(err)
+	}
+	return rules
 }
 
 // start implements fleet.
@@ -108,7 +114,7 @@ func (f *pools) start(p *process) program {
 	}
 	c := lease.Config{Pool: key, Store: store, Rules: f.rules, Label: fmt.Sprint(n), Clock: reading(p, p.host.mono), Logger: slog.New(slog.DiscardHandler)}
 	if f.files && n%2 == 0 || f.old {
-		c.Dir = filepath.Dir(f.file(n))
+		c.Dir = p.host.leases()
 	}
 	k, err := lease.New(c)
 	if err != nil {
@@ -119,15 +125,23 @@ func (f *pools) start(p *process) program {
 	return newFlakes(p, s, f.layout, f.fenced)
 }
 
+// leases is the folder of the file of a host's number.
+func (h *host) leases() string { return filepath.Join(h.dir, fmt.Sprint(h.n)) }
+
 // file is that of a host's number.
-func (f *pools) file(host int) string {
-	return filepath.Join(f.w.hosts[host].dir, fmt.Sprint(host), key+"-0.lease")
+func (h *host) file() string { return filepath.Join(h.leases(), key+"-0.lease") }
+
+// forget takes the file of a host's number, which counts no more behind a start of the machine.
+func (h *host) forget() {
+	if err := os.RemoveAll(h.leases()); err != nil {
+		panic(err)
+	}
 }
 
 // fileBack has a host's file be what it is now, later, when its process was killed. The clock of files is real, and little of
 // its time has passed then: what comes back says that it was written before as much as has passed here. The caller holds mu.
 func (f *pools) fileBack(h *host, x fault) {
-	text, err := os.ReadFile(f.file(h.n))
+	text, err := os.ReadFile(h.file())
 	if err != nil || len(text) == 0 {
 		return
 	}
@@ -153,7 +167,7 @@ func (f *pools) fileBack(h *host, x fault) {
 		}
 		h.runs.kill()
 		time.AfterFunc(time.Microsecond, func() { // nothing of it is left then
-			if err := writeInPlace(f.file(h.n), text); err != nil {
+			if err := writeInPlace(h.file(), text); err != nil {
 				panic(err)
 			}
 		})
@@ -183,6 +197,11 @@ func (k keeper) Keep(ctx context.Context, t idsource.Tenant) { k.Keeper.Keep(ctx
 type tenant struct {
 	idsource.Tenant
 	p *process
+}
+
+func (t tenant) Unused(worker uint64) int64 {
+	t.p.step()
+	return t.Tenant.Unused(worker)
 }
 
 func (t tenant) Grant(term idsource.Term) {
@@ -242,9 +261,7 @@ func (f *pools) fenced(p *process, id snowflake.Parts) string {
 	if text := f.apart(p.host.n, id); text != "" || !f.safe {
 		return text
 	}
-	unit := f.layout.Unit.Milliseconds()
-	first := epoch.UnixMilli() + int64(id.Time)*unit
-	last := first + unit - 1
+	last := lastOf(f.layout, id.Time)
 	switch r := f.current.all[id.Worker]; {
 	case r.State == lease.Held && r.Label == fmt.Sprint(p.host.n):
 		if last >= r.Fence {
@@ -279,9 +296,7 @@ func (f *pools) apply(x fault) bool {
 		if p != nil {
 			p.kill()
 		}
-		if err := os.RemoveAll(filepath.Dir(f.file(x.host))); err != nil { // what is there counts no more
-			panic(err)
-		}
+		h.forget()
 		h.startIn(x.lasts)
 	case "file back":
 		f.fileBack(h, x)
