@@ -206,7 +206,7 @@ func (b *Beginner) aboveRenamed(ctx context.Context, found *found, of series, st
 		if err != nil {
 			return top, err
 		}
-		if at.Used && at.Next > top.ID+1 {
+		if at.Next > top.ID+1 { // also where nothing was reserved: the series may have come from another store
 			top = segment.Greatest{ID: at.Next - 1, Column: fmt.Sprintf("series %s, whose table a server with the new one does not have,", key)}
 			b.log.Info("a series begins above that of a table which may have been renamed", "source", of.source, "key", of.key, "renamed.key", key, "next", at.Next)
 		}
