@@ -46,6 +46,17 @@ var kinds = []*kind{
 		}),
 	},
 	{
+		name: "renames", weight: 0.3, few: 4, make: newRenames,
+		beats: []time.Duration{10 * time.Second}, long: 100, think: 1, count: 40,
+		draw: slices.Concat(processFaults, linkFaults, storeFaults, []draw{
+			{what: "reload", weight: 4, size: number(0, 999)},
+			{what: "reload all", weight: 12, lasts: beatSpan(0.5), size: number(0, 999)},
+			{what: "restart", weight: 2, lasts: beatSpan(0.5), size: number(0, 999)},
+			{what: "upgrade", weight: 4},
+			{what: "rename", weight: 40, lasts: span(time.Second, time.Minute), size: number(0, 999)},
+		}),
+	},
+	{
 		name: "number-crash", weight: 4, make: func(w *world, p *plan) fleet { return newNumbers(w, p) }, beats: renewals, long: 3000, think: 2, count: 60,
 		draw: slices.Concat(processFaults, diskFaults, clockFaults),
 	},
@@ -59,7 +70,7 @@ var kinds = []*kind{
 		}),
 	},
 	{
-		name: "number-places", weight: 1, few: 4, make: newPlaces, beats: renewals[:2], long: 300, think: 1, count: 40,
+		name: "number-places", weight: 0.5, few: 4, make: newPlaces, beats: renewals[:2], long: 300, think: 1, count: 40,
 		draw: slices.Concat(processFaults, diskFaults, []draw{
 			{what: "restart", weight: 16, lasts: span(time.Millisecond, time.Second), size: number(0, 3)},
 			{what: "reload", weight: 24, lasts: span(time.Second, time.Minute), size: number(0, 3)},

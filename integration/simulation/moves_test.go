@@ -16,6 +16,7 @@ import (
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
+	"idproxy/proxy"
 )
 
 // moves is a fleet whose operator has its series go on elsewhere, and back: each file of his names a store, a key and a source.
@@ -27,8 +28,9 @@ type moves struct {
 	on     [hosts]int       // the file with which the next process of a host starts
 	hidden bool             // ids leave no rows: they are in transactions, or of other programs
 
-	columns [tables]uint64 // the greatest ids of rows
-	most    uint64         // the greatest id that was given
+	shards  []*shard
+	renames int
+	most    uint64 // the greatest id that was given
 
 	restored *positions // a store that was put back, under runs, before an operator has moved its keys up
 	runs     *process
@@ -56,15 +58,20 @@ var places = []place{
 const eachTable = "{schema}.{table}"
 
 // key is that of a table's series.
-func (at *place) key(table int) string {
-	return segment.KeyOf(at.template, "shop", tableName(table))
+func (at *place) key(table string) string { return segment.KeyOf(at.template, "shop", table) }
+
+// newMoves has one server with tables, which is not asked.
+func newMoves(w *world, p *plan) fleet {
+	return movesOf(w, places, "{name: all, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}", "all")
 }
 
-func tableName(n int) string { return fmt.Sprintf("orders%d", n) }
-
-func newMoves(w *world, p *plan) fleet {
+// movesOf is a fleet with some of the places, and the listeners of shards.
+func movesOf(w *world, places []place, listeners string, shards ...string) *moves {
 	r := w.chance(2)
 	f := &moves{w: w, stores: map[string]*positions{}, hidden: r.IntN(2) == 0}
+	for _, name := range shards {
+		f.shards = append(f.shards, newShard(name))
+	}
 	for _, name := range []string{"a", "b"} {
 		f.stores[name] = &positions{node: node{w: w, waits: between(r, 0, 3*time.Millisecond)}, keys: map[string]idsource.Position{}}
 	}
@@ -74,11 +81,11 @@ func newMoves(w *world, p *plan) fleet {
 	for _, at := range f.places {
 		for range 2 {
 			f.files = append(f.files, parsed(fmt.Sprintf(`
-listeners: [{name: all, listen: 127.0.0.1:3307, upstream: 127.0.0.1:3306}]
+listeners: [%s]
 stores: {a: {etcd: {endpoints: [a:2379]}}, b: {etcd: {endpoints: [b:2379]}}}
 sources: {%s: {segment: {store: %s, key: "%s", step: %d, step_policy: %s}}}
-rules: [{table: "shop.*", column: id, source: %[1]s}]
-`, at.source, at.store, at.template, []int{1, 10, 100}[r.IntN(3)], []string{"fixed", "leaf", "rate"}[r.IntN(3)])))
+rules: [{table: "shop.*", column: id, source: %[2]s}]
+`, listeners, at.source, at.store, at.template, []int{1, 10, 100}[r.IntN(3)], []string{"fixed", "leaf", "rate"}[r.IntN(3)])))
 		}
 	}
 	const start = 0
@@ -112,6 +119,7 @@ func (f *moves) options(p *process) sources.Options {
 	return sources.Options{
 		Logger:  slog.New(slog.DiscardHandler),
 		Fetched: func(string, time.Duration) { p.step() },
+		Servers: f.servers(p),
 		Store: func(c *config.Store, _ *slog.Logger) (store.Store, error) {
 			s := &client{p: p, s: f.stores[c.Name]}
 			return store.Store{Segments: s, Keys: keyed{s}, Place: c.Name, Places: []string{c.Name}, Close: func() error { return nil }}, nil
@@ -130,7 +138,7 @@ func (f *moves) start(p *process) program {
 	if err != nil {
 		panic(err)
 	}
-	u := &mover{f: f, p: p, s: s, cfg: cfg, changes: make(chan struct{}, 1), admitted: map[idsource.Series]bool{}}
+	u := &mover{f: f, p: p, s: s, cfg: cfg, changes: make(chan struct{}, 1), admitted: map[admission]bool{}}
 	p.host.w.mu.Lock()
 	p.reload, p.upgrade = u.reload, u.upgrade
 	p.host.w.mu.Unlock()
@@ -142,19 +150,35 @@ type mover struct {
 	f        *moves
 	p        *process
 	s        *sources.Sources
-	admitted map[idsource.Series]bool // the client's
+	admitted map[admission]bool // the client's
 
 	changes chan struct{} // of one reload at a time
 	cfg     *config.Config
 	left    *sources.Left
 }
 
+// admission is of a column: of a series on a shard.
+type admission struct {
+	idsource.Series
+	*shard
+}
+
+// made is how many tables there are.
+func (f *moves) made() int { return 1 + min(tables-1, int(tables*f.w.now()/f.w.plan.lasts)) }
+
 // use implements program.
 func (u *mover) use(r *rand.Rand) bool {
 	ctx, cancel := u.p.patience(r)
 	defer cancel()
-	table := r.IntN(1 + min(tables-1, int(tables*u.p.host.w.now()/u.p.host.w.plan.lasts)))
-	series := u.series(ctx, table)
+	table, on := r.IntN(u.f.made()), u.f.shards[0]
+	if n := len(u.f.shards); n > 1 {
+		on = u.f.shards[r.IntN(n)]
+	}
+	name := u.f.named(on, table)
+	if name == "" {
+		return false
+	}
+	series := u.series(ctx, on, table, name)
 	if series == nil {
 		return false
 	}
@@ -168,25 +192,27 @@ func (u *mover) use(r *rand.Rand) bool {
 		u.failed(err)
 		return false
 	}
-	u.insert(table, ids)
+	if u.f.named(on, table) != name { // it was renamed meanwhile
+		return false
+	}
+	u.insert(on, table, ids)
 	return true
 }
 
 // series is that of a table, whose column was asked for.
-func (u *mover) series(ctx context.Context, table int) idsource.Series {
+func (u *mover) series(ctx context.Context, on *shard, table int, name string) idsource.Series {
 	u.p.host.w.mu.Lock()
-	name := u.cfg.Rules[0].Source
-	highest, of := u.f.columns[table], u.s
+	highest, of, from := on.columns[table], u.s, u.cfg.Rules[0].Source
 	u.p.host.w.mu.Unlock()
-	source := of.Named()[name]
+	source := of.Named()[from]
 	if source == nil {
 		return nil // a reload is under way
 	}
-	series, err := source.Series("shop", tableName(table))
-	if err == nil && !u.admitted[series] {
-		err = series.Admit(ctx, "shop.orders.id", highest)
+	series, err := source.Series("shop", name)
+	if at := (admission{series, on}); err == nil && !u.admitted[at] {
+		err = series.Admit(ctx, proxy.ColumnOn(on.name, "shop."+name+".id"), highest)
 		u.p.step()
-		u.admitted[series] = err == nil
+		u.admitted[at] = err == nil
 	}
 	if err != nil {
 		u.failed(err)
@@ -196,7 +222,7 @@ func (u *mover) series(ctx context.Context, table int) idsource.Series {
 }
 
 // insert writes rows, where ids leave some. An id may be in several tables, and once in each.
-func (u *mover) insert(table int, ids []uint64) {
+func (u *mover) insert(on *shard, table int, ids []uint64) {
 	last := ids[len(ids)-1]
 	of := make([]uint64, len(ids))
 	for i, id := range ids {
@@ -207,8 +233,9 @@ func (u *mover) insert(table int, ids []uint64) {
 	defer u.p.host.w.mu.Unlock()
 	u.f.most = max(u.f.most, last)
 	if !u.f.hidden {
-		u.f.columns[table] = max(u.f.columns[table], last)
+		on.columns[table] = max(on.columns[table], last)
 	}
+	on.filled[table] = true
 }
 
 // failed looks at an error: a series that is not open, or is sealed, has no ids.
@@ -315,6 +342,8 @@ func (f *moves) apply(x fault) bool {
 		f.restore(x)
 	case "emptied":
 		f.empty(x)
+	case "rename":
+		f.rename(x)
 	default:
 		return false
 	}
@@ -452,9 +481,12 @@ func (f *moves) heal() {
 		w.stops++
 		store.set(at.template, idsource.Position{Next: max(p.Next, f.most+1), Used: true})
 	}
-	for table := range tables { // of a template
-		if p := store.keys[at.key(table)]; p.Sealed != 0 {
-			store.set(at.key(table), idsource.Position{Next: max(p.Next, f.most+1), Used: true})
+	for _, on := range f.shards {
+		for table := range tables { // of a template
+			on.finish(table)
+			if key := at.key(on.tables[table]); store.keys[key].Sealed != 0 {
+				store.set(key, idsource.Position{Next: max(store.keys[key].Next, f.most+1), Used: true})
+			}
 		}
 	}
 	for n, h := range w.hosts {

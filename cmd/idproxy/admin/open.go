@@ -28,7 +28,7 @@ type Opened struct {
 // OpenAll opens the series that a configuration names, and its stores do not have: no id of them was ever given. It says of
 // each why that is safe, or what cannot be known of it, and then wants force. ok is false when one was not opened.
 func OpenAll(ctx context.Context, cfg *config.Config, force bool) (list []Opened, ok bool) {
-	o := &opener{cfg: cfg, stores: store.Opened{}, force: force, census: census.NewBeginner(cfg, slog.New(slog.DiscardHandler))}
+	o := &opener{cfg: cfg, stores: store.Opened{}, force: force, census: census.NewBeginner(cfg, slog.New(slog.DiscardHandler), nil)}
 	defer o.census.Close()
 	defer o.stores.Close()
 	ok = true

@@ -34,7 +34,7 @@ func (s *Shard) ask(ctx context.Context) found {
 	out := found{greatest: map[series]segment.Greatest{}}
 	servers, err := []*upstream.Server(nil), errNoAccount
 	if s.Account != nil {
-		servers, err = upstream.OpenWriters(ctx, s.census.cfg, s.Account, s.writable)
+		servers, err = s.census.open(ctx, s.census.cfg, s.Account, s.writable)
 	}
 	if err != nil {
 		out.unasked = []*unasked{{shard: s, err: err}}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"idproxy/cmd/idproxy/upstream"
 	"idproxy/config"
 	"idproxy/idsource"
 	"idproxy/idsource/segment"
@@ -32,6 +33,7 @@ const (
 type Beginner struct {
 	log  *slog.Logger
 	cfg  atomic.Pointer[config.Config]
+	open OpenServers
 	life context.Context // of what runs
 	end  context.CancelFunc
 	wg   sync.WaitGroup
@@ -56,8 +58,15 @@ type counting struct {
 	waiting []*Shard // for their answers
 }
 
-func NewBeginner(cfg *config.Config, log *slog.Logger) *Beginner {
-	b := &Beginner{log: log, running: map[counted]*counting{}}
+// OpenServers opens those behind a listener, as upstream.OpenWriters does.
+type OpenServers func(ctx context.Context, cfg *config.Config, c *config.Listener, writable bool) ([]*upstream.Server, error)
+
+// NewBeginner returns one that asks the servers that open opens; nil: upstream.OpenWriters.
+func NewBeginner(cfg *config.Config, log *slog.Logger, open OpenServers) *Beginner {
+	if open == nil {
+		open = upstream.OpenWriters
+	}
+	b := &Beginner{log: log, open: open, running: map[counted]*counting{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	b.cfg.Store(cfg)
 	return b
@@ -135,7 +144,7 @@ func (b *Beginner) begin(ctx context.Context, name string, st Store, at segment.
 	if source == nil || source.Segment == nil {
 		return segment.Greatest{}, fmt.Errorf("a reload took source %s away", name)
 	}
-	c := &census{cfg: cfg, source: source, key: at.Key}
+	c := &census{cfg: cfg, open: b.open, source: source, key: at.Key}
 	if !at.Used && !at.Told && segment.IsTemplate(source.Segment.Key) { // who said where it begins knows of a rename
 		var err error
 		if c.others, err = st.Keys(ctx); err != nil {

@@ -15,7 +15,7 @@ import (
 // TestAboveRenamed: a series begins above those whose tables are missing, also where the store has one as it came from another
 // store, and nothing was reserved of it since.
 func TestAboveRenamed(t *testing.T) {
-	b := NewBeginner(&config.Config{}, slog.New(slog.DiscardHandler))
+	b := NewBeginner(&config.Config{}, slog.New(slog.DiscardHandler), nil)
 	defer b.Close()
 	keys := map[string]idsource.Position{"shop.new": {Next: 1, Unset: true}, "shop.used": {Next: 50, Used: true}, "shop.moved": {Next: 100}}
 	st := Store{Position: func(_ context.Context, key string) (idsource.Position, error) { return keys[key], nil }}
@@ -28,7 +28,7 @@ func TestAboveRenamed(t *testing.T) {
 // TestSourceGone: a source asks where its series begins, and a reload has taken it away, or made it one without series.
 func TestSourceGone(t *testing.T) {
 	cfg := &config.Config{Sources: []config.Source{{Name: "flakes", Snowflake: &config.Snowflake{}}}}
-	b := NewBeginner(cfg, slog.New(slog.DiscardHandler))
+	b := NewBeginner(cfg, slog.New(slog.DiscardHandler), nil)
 	defer b.Close()
 	for _, name := range []string{"ids", "flakes"} {
 		for _, used := range []bool{false, true} {

@@ -26,6 +26,7 @@ type series struct{ source, key string }
 // source fills: exact rules name them, and of each wildcard all that match on that server.
 type census struct {
 	cfg    *config.Config
+	open   OpenServers // nil: whoever made it only names the servers
 	source *config.Source
 	key    string   // this series only; empty: all
 	others []string // keys of the store: of those whose tables are not there the census tells

@@ -98,6 +98,7 @@ type Options struct {
 	Listen  Listen                                  // takes the address at which other processes ask
 	Shared  bool                                    // see Share
 	Store   OpenStore                               // nil: store.Open
+	Servers census.OpenServers                      // of listeners, for where series begin; nil: upstream.OpenWriters
 }
 
 // OpenStore makes a store of a configuration.
@@ -113,7 +114,7 @@ func (o *Options) open(c *config.Store, log *slog.Logger) (store.Store, error) {
 // Open makes the sources of a configuration.
 func Open(cfg *config.Config, o Options) (*Sources, error) {
 	s := &Sources{
-		maker:  maker{fetched: o.Fetched, log: o.Logger, dir: cfg.Dir, begin: census.NewBeginner(cfg, o.Logger), stores: map[string]store.Store{}},
+		maker:  maker{fetched: o.Fetched, log: o.Logger, dir: cfg.Dir, begin: census.NewBeginner(cfg, o.Logger, o.Servers), stores: map[string]store.Store{}},
 		byName: map[string]idsource.Source{}, byKey: map[seriesKey]idsource.Source{}, eras: map[string]uint64{}, shared: shares(o.Shared),
 		openOne: o.open,
 	}

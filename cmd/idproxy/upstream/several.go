@@ -82,6 +82,9 @@ func OpenUsed(ctx context.Context, cfg *config.Config, c *config.Listener) (u *S
 	return nil, false, failed
 }
 
+// Over returns a server that is asked over db alone.
+func Over(db *sql.DB) *Server { return &Server{Tables: Tables{db}, watch: db} }
+
 // OpenWriters returns the servers behind a listener that take writes, at each address of their names:
 // what is greatest in a column, one of them knows. It is an error where none does, and where one
 // answers and does not say whether it does: that one may know more. The only server is not asked,
