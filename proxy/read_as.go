@@ -17,7 +17,7 @@ import (
 )
 
 // readAs gives the session the default schema and, with quotes, the sql_mode that a
-// text was read by. readAsNow takes them back.
+// text was read by. ReadAsNow takes them back.
 func (s command) readAs(o *protocol.OwnText, text string, quotes bool) error {
 	for range 2 {
 		now := s.c.Vars()

@@ -33,7 +33,7 @@ func (s command) send(expected []protocol.Expect) (sent, done bool, err error) {
 		Touch:    s.st.Touch,
 		Unseen:   s.st.Unseen,
 		After:    s.st.After,
-		Handler:  s.st.Order.Watcher(&s.st.Command, expected),
+		Handler:  s.st.Order.ReplyHandler(&s.st.Command, expected),
 	}
 	if r, ok := p.Handler.(*protocol.InsertReply); ok {
 		r.Alone = !s.waits()

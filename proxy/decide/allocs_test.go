@@ -126,7 +126,7 @@ func (x *deciding) carry(t *testing.T, m *protocol.RequestParser, command []byte
 	}
 	p.ids[0] = p.ids[0][:plan.Columns[0].Generated]
 	x.expected = append(x.expected[:0], p.expect(plan, false))
-	w := x.st.Order.Watcher(&x.st.Command, x.expected)
+	w := x.st.Order.ReplyHandler(&x.st.Command, x.expected)
 	w.(*protocol.InsertReply).Alone = true
 	if _, _, err := x.st.Order.Write(&x.s, &x.st.Command); err != nil {
 		t.Fatalf("%q: %v", command, err)

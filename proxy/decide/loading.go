@@ -307,7 +307,7 @@ func (l *Loading) Begin(s Carrier, _ *Command) error {
 	return nil
 }
 
-func (l *Loading) Watcher(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
+func (l *Loading) ReplyHandler(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
 	st.reply = protocol.NewInsertReply(expected, st.Seq)
 	st.reply.Load = l
 	return st.reply

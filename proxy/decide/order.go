@@ -17,7 +17,7 @@ type Order interface {
 	// Begin does what must be done just before it is sent.
 	Begin(s Carrier, st *Command) error
 	// ReplyHandler returns who sees the reply; nil: nobody. It copies what is expected.
-	Watcher(st *Command, expected []protocol.Expect) protocol.ReplyHandler
+	ReplyHandler(st *Command, expected []protocol.Expect) protocol.ReplyHandler
 	// MayOwe reports whether the server's LAST_INSERT_ID() may come to differ from the native one:
 	// what it is in front of the piece must be known.
 	MayOwe() bool
@@ -58,7 +58,7 @@ func (noInserts) Outnumbered(Carrier) (*mysql.MyError, error) { return nil, nil 
 func (noInserts) Went(Carrier, uint64) {}
 
 // ReplyHandler watches a piece that another one follows, too: an error of it may be withheld.
-func (noInserts) Watcher(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
+func (noInserts) ReplyHandler(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
 	if expected == nil && st.Rest == 0 {
 		return nil
 	}

@@ -29,6 +29,6 @@ func (p *preparation) Begin(s Carrier, _ *Command) error {
 	return nil
 }
 
-func (p *preparation) Watcher(*Command, []protocol.Expect) protocol.ReplyHandler {
+func (p *preparation) ReplyHandler(*Command, []protocol.Expect) protocol.ReplyHandler {
 	return p.e.ReplyHandler()
 }

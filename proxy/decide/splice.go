@@ -29,7 +29,7 @@ func (x *execution) Begin(Carrier, *Command) error {
 	return nil
 }
 
-func (x *execution) Watcher(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
+func (x *execution) ReplyHandler(st *Command, expected []protocol.Expect) protocol.ReplyHandler {
 	if x.units != nil {
 		x.units.Expects(expected, &x.plans[0])
 	}

@@ -211,7 +211,7 @@ func (s *settling) wake() {
 	}
 }
 
-// Watching returns who sees the reply that the client waits for first; nil: nobody does.
+// ReplyHandler returns who sees the reply that the client waits for first; nil: nobody does.
 func (c *Conn) ReplyHandler() ReplyHandler {
 	c.mu.Lock()
 	defer c.mu.Unlock()

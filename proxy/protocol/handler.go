@@ -37,7 +37,7 @@ type ReplyHandler interface {
 	ended(c memory)
 }
 
-// reply is what a watcher may ask, and change, of the reply that it sees.
+// reply is what a handler may ask, and change, of the reply that it sees.
 type reply interface {
 	// first reports whether the packet that is looked at is the first of a result.
 	first() bool
@@ -55,7 +55,7 @@ type reply interface {
 	memory() memory
 }
 
-// memory is what watchers tell a conversation, which remembers it.
+// memory is what handlers tell a Conn, which remembers it.
 type memory interface {
 	Has(flag uint32) bool
 	FileDelta() byte
@@ -70,7 +70,7 @@ type fate uint8
 
 const (
 	fatePass fate = iota // to the client
-	fateHold             // to the watcher
+	fateHold             // to the handler
 	fateOmit             // to nobody: the packets behind it count on without it
 )
 
@@ -83,7 +83,7 @@ type ruling struct {
 	failed  uint16 // the error that stands in place of an OK; 0: none does
 }
 
-// passes is embedded by watchers for what they let pass.
+// passes is embedded by handlers for what they let pass.
 type passes struct{}
 
 func (passes) wants() int { return wire.OKPrefix }

@@ -72,7 +72,7 @@ const (
 type native struct {
 	InsertID uint64 // in the OK packet
 	Last     LastEffect
-	LastID   uint64   // with lastIs and lastMustBe
+	LastID   uint64   // with LastIs and lastMustBe
 	Ask      question // it takes an answer to this to tell: the rest is not set
 }
 

@@ -40,7 +40,7 @@ type Vars struct {
 	SchemaAge uint32 // grows whenever the default schema may have changed
 	ModeAge   uint32 // and whenever sql_mode may have
 	Schema    []byte // in UTF-8, as all names
-	Charset   string // character_set_client, with knowCharset
+	Charset   string // character_set_client, with KnowCharset
 	MaxPacket uint64
 	LastID    LastID
 	InsertID  uint64 // what SET insert_id asks for, where the server was not told; 0: nothing
