@@ -15,8 +15,8 @@ const (
 	TLSDisabled  = "disabled"  // never
 )
 
-// What a ListenerTLS's Mode can be; TLSRequired is the other.
-const TLSOptional = "optional" // clients without TLS are let in, too
+// TLSOptional is what a ListenerTLS's Mode can be beside TLSRequired: clients without TLS are let in, too.
+const TLSOptional = "optional"
 
 // What a Listener's Compression can be.
 const (

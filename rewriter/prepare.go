@@ -53,7 +53,7 @@ type Prepared struct {
 // maxParameters is the most that a server prepares: their number has 16 bits in the protocol.
 const maxParameters = 1<<16 - 1
 
-// ErrTooManyParameters: the statement has room for its own parameters, not for those of its ids.
+// ErrTooManyParameters says that the statement has room for its own parameters, not for those of its ids.
 var ErrTooManyParameters = errors.New("too many parameters with those of the ids")
 
 // Prepare writes the statement s, which p has read with Prepared set, with a hidden ? for each id

@@ -24,37 +24,37 @@ func (need) Error() string { return "something must be asked first" }
 func (need) isNeed() {}
 
 type (
-	// NeedQuiet: no command may be pending.
+	// NeedQuiet means: no command may be pending.
 	NeedQuiet struct{ need }
-	// NeedProbe: the session's settings.
+	// NeedProbe means: the session's settings.
 	NeedProbe struct{ need }
-	// NeedCharset: character_set_database.
+	// NeedCharset means: character_set_database.
 	NeedCharset struct{ need }
-	// NeedRenewal: the statement that is executed must be prepared anew.
+	// NeedRenewal means: the statement that is executed must be prepared anew.
 	NeedRenewal struct {
 		need
 		Of *protocol.Stmt
 		// Alike: sql_mode alone has changed, and no server would prepare it anew for that.
 		Alike bool
 	}
-	// NeedReading: the session must read a text as it was read at its PREPARE.
+	// NeedReading means: the session must read a text as it was read at its PREPARE.
 	NeedReading struct {
 		need
 		Own  *protocol.OwnText
 		Text []byte
 	}
-	// NeedTable: the columns of a table.
+	// NeedTable means: the columns of a table.
 	NeedTable struct {
 		need
 		Table rewriter.Name
 		Key   string
 	}
-	// NeedMax: the greatest id in a column.
+	// NeedMax means: the greatest id in a column.
 	NeedMax struct {
 		need
 		Column *Filling
 	}
-	// NeedValues: what expressions for ids are worth.
+	// NeedValues means: what expressions for ids are worth.
 	NeedValues struct {
 		need
 		Part    *Part // the statement; nil: they are arguments of EXECUTE
@@ -63,44 +63,44 @@ type (
 		Wide    []bool        // of each bound one, whether its column has wide ids; nil: none has
 		Strict  []bool        // of each, whether the server refuses text that is no number
 	}
-	// NeedSource: the text that an expression gives a PREPARE.
+	// NeedSource means: the text that an expression gives a PREPARE.
 	NeedSource struct {
 		need
 		SQL string
 	}
-	// NeedName: a name in UTF-8, or in the character set of the session.
+	// NeedName means: a name in UTF-8, or in the character set of the session.
 	NeedName struct {
 		need
 		Name catalog.Spelling
 	}
-	// NeedOwner: whether the table of a key is a temporary one of the session's own.
+	// NeedOwner means: whether the table of a key is a temporary one of the session's own.
 	NeedOwner struct {
 		need
 		Key string
 	}
-	// NeedEngine: whether the table's engine takes rows back.
+	// NeedEngine means: whether the table's engine takes rows back.
 	NeedEngine struct {
 		need
 		Table rewriter.Name
 		Facts *catalog.Table
 	}
-	// NeedAsked: what SET insert_id asks for.
+	// NeedAsked means: what SET insert_id asks for.
 	NeedAsked struct {
 		need
 		Part *Part
 	}
-	// NeedSound: whether the server can prepare the statement.
+	// NeedSound means: whether the server can prepare the statement.
 	NeedSound struct {
 		need
 		Part *Part
 	}
-	// NeedExact: whether MariaDB keeps the values of a query that stands inside another.
+	// NeedExact means: whether MariaDB keeps the values of a query that stands inside another.
 	NeedExact struct {
 		need
 		Part *Part
 		Plan *rewriter.Plan
 	}
-	// NeedCount: how many rows a query gives.
+	// NeedCount means: how many rows a query gives.
 	NeedCount struct {
 		need
 		Part *Part
