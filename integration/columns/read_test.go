@@ -110,7 +110,9 @@ func (r *idReads) run(text, want string, rows int) {
 			r.s.MustExecute(r.t, "p")
 			assert.Of(r.s.CloseStatement("p")).Must(r.t)
 		},
-		"PREPARE": func() { r.s.Must(r.t, "PREPARE p FROM '"+strings.ReplaceAll(text, "'", "''")+"'", "EXECUTE p", "DEALLOCATE PREPARE p") },
+		"PREPARE": func() {
+			r.s.Must(r.t, "PREPARE p FROM '"+strings.ReplaceAll(text, "'", "''")+"'", "EXECUTE p", "DEALLOCATE PREPARE p")
+		},
 	} {
 		insert()
 		got := r.direct.Value(r.t, "SELECT GROUP_CONCAT(IFNULL(n, 'NULL') ORDER BY id SEPARATOR ' ') FROM "+r.table)
