@@ -137,14 +137,20 @@ var databases atomic.Int64
 // Database creates an empty database with a name of its own and drops it at the end of the test.
 func Database(tb testing.TB, s *servers.Server) string {
 	tb.Helper()
-	name := fmt.Sprintf("test%05d", databases.Add(1))
+	name := fmt.Sprintf("test%d", databases.Add(1))
+	NamedDatabase(tb, s, name)
+	return name
+}
+
+// NamedDatabase is Database with a name that no other has.
+func NamedDatabase(tb testing.TB, s *servers.Server, name string) {
+	tb.Helper()
 	db := Open(tb, s.Config(""), "")
 	assert.Of(db.Exec("CREATE DATABASE " + name)).Must(tb)
 	tb.Cleanup(func() {
 		_, err := db.Exec("DROP DATABASE " + name)
 		assert.True(tb, err == nil || gone(err), "%v", err)
 	})
-	return name
 }
 
 // gone says that the test dropped the database itself, ER_DB_DROP_EXISTS, or killed its server.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"idproxy/integration/harness"
@@ -66,10 +67,14 @@ type world struct {
 	distances string                // of the ids that the last step generated from the first of their table
 }
 
+// worlds counts them. The names of their databases are equally long, for the referee.
+var worlds atomic.Int64
+
 // newWorld creates the database and its tables. The caller sets addr.
 func newWorld(t *testing.T, server *servers.Server, c column, tr trigger) *world {
 	t.Helper()
-	w := &world{column: c, server: server, db: harness.Database(t, server), names: map[uint64]string{}, labels: map[uint64]string{}}
+	w := &world{column: c, server: server, db: fmt.Sprintf("world%04d", worlds.Add(1)), names: map[uint64]string{}, labels: map[uint64]string{}}
+	harness.NamedDatabase(t, server, w.db)
 	w.addr = server.Addr
 	w.observer = wireclient.Open(t, server.Socket, w.db)
 	w.observer.Must(t, w.schema(tr)...)
