@@ -364,6 +364,10 @@ func (f *segments) heal() {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
 	f.store.slow, f.store.down = 0, false
+	if f.runs != nil && f.runs.host.runs == f.runs { // it has ids left, so that it asks for none and notices nothing
+		f.runs = nil
+		f.repair()
+	}
 }
 
 // bound implements fleet: the pause between two tries is a second, a try takes five, and an operator two minutes.
