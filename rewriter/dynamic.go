@@ -24,8 +24,8 @@ type Source uint8
 const (
 	SourceNone    Source = iota
 	SourceLiteral        // one string, whose value is known
-	// reads literals and variables alone: asking the server for it changes nothing, and it will
-	// have the same value again
+	// SourceAsked reads literals and variables alone: asking the server for it changes nothing, and it will
+	// have the same value again.
 	SourceAsked
 	SourceOther // may have another value the next time, or an effect
 )

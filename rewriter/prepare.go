@@ -16,7 +16,7 @@ const (
 	RoleBound             // the client's, and the id of a row: NULL and 0 generate
 	RoleID                // hidden: the id of a row
 	RoleFirst             // hidden: the first generated id, in LAST_INSERT_ID(?)
-	// hidden: what the last generated id lies above the first, behind LAST_INSERT_ID(?)
+	// RoleOffset is hidden: what the last generated id lies above the first, behind LAST_INSERT_ID(?).
 	RoleOffset
 )
 

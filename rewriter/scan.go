@@ -15,7 +15,7 @@ const (
 	tokBad         // what a server reads in no way or in one of several; scanner.fault says why
 	tokWord        // an unquoted identifier or keyword
 	tokDigits      // an integer without a sign
-	// a number with letters, or an identifier that begins with a digit: 0x1F, 1e5, 2024_log
+	// tokNumber is a number with letters, or an identifier that begins with a digit: 0x1F, 1e5, 2024_log.
 	tokNumber
 	tokQuoted // `x`, or "x" under ANSI_QUOTES
 	tokString // 'x', or "x" without ANSI_QUOTES
